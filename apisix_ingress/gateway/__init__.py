@@ -1,4 +1,4 @@
-"""What talks to gateway clusters: the Admin API, the plan of what to write there, and the engine that carries it out.
+"""Gateway clusters: the client of the Admin API, the plan of what to write, and the engine that writes it.
 
-Nothing here knows an object of Kubernetes or what a field of a record means.
+Nothing here knows Kubernetes objects or the meaning of a record's fields.
 """

@@ -1,4 +1,4 @@
-"""What the sync engine asks of a gateway cluster, and the answers. How the cluster is talked to lives elsewhere."""
+"""The interface between the sync engine and a gateway cluster; `adminapi` implements it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from apisix_ingress.model.records import Record
 
 
 class DependencyPending(GatewayUnavailable):
-    """The gateway refuses a write for the sake of another record; it says nothing about the body or the cluster.
+    """The gateway rejected a write because of another record; body and cluster are not the cause.
 
-    Either a record that this one names is not there, or one that names this one is still in the gateway's memory,
-    which lags behind its store (contract: Admin API facts 11 and 12), or another one still has what this one takes over
-    (fact 14).
+    Either a referenced record is missing, or a record that refers to this one is still in the gateway's memory, which
+    lags behind its store (contract: Admin API facts 11 and 12), or another record still has an exclusive key of this
+    one (fact 14).
 
     Attributes:
-        missing: The named record that the gateway does not find, if it is that.
-        holder: The record that still has what this one takes over, if it is that.
+        missing: The referenced record that the gateway does not find, if that is the cause.
+        holder: The record that still has the exclusive key, if that is the cause.
     """
 
     def __init__(self, message: str, *, missing: RecordKey | None = None, holder: RecordKey | None = None) -> None:
@@ -33,7 +33,7 @@ class NotTried(GatewayUnavailable):
     """A write was not sent, for a reason outside the gateway.
 
     Attributes:
-        at_once: Whether to try it again without a pause.
+        at_once: Whether to retry it without a delay.
     """
 
     def __init__(self, message: str, *, at_once: bool = False) -> None:
@@ -43,16 +43,16 @@ class NotTried(GatewayUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class ObservedRecord:
-    """One record of ours as a gateway holds it.
+    """A record as a gateway has it.
 
     Attributes:
         digest: `records.comparable` of its body.
-        refs: The records that it names.
+        refs: The records that it refers to.
         name: Its `name`, or empty.
-        takes: What no other record of its kind may have while it has it.
-        revision: When it was last written, in revisions of etcd (`modifiedIndex`); 0: the gateway does not say.
-        hosts: The hosts that it takes requests or handshakes for.
-        ours: Whether its labels say that it is ours.
+        takes: Its exclusive keys: no other record of its kind may have them at the same time.
+        revision: The etcd revision of its last write (`modifiedIndex`); 0 if the gateway does not return it.
+        hosts: The hosts whose requests or TLS handshakes it handles.
+        ours: Whether its labels name this controller as its creator.
     """
 
     digest: bytes
@@ -66,15 +66,15 @@ class ObservedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClusterListing:
-    """Everything that a gateway cluster holds.
+    """All records of a gateway cluster.
 
     Attributes:
-        owned: The records of ours.
-        foreign: Keys of all others; never to be written or deleted.
-        unclaimed: Records of kinds without labels that the ledger does not name. One that is wanted is ours: a gateway
-            that the 1.8 line filled has no ledger. The others must not be touched.
+        owned: The records that this controller created.
+        foreign: Keys of all others, which must not be written or deleted.
+        unclaimed: Records of kinds without labels that are not in the ledger. Desired ones are taken over,
+            because 1.8 kept no ledger. The others must not be written or deleted.
         disabled: Kinds that this gateway does not serve.
-        version: What the gateway calls itself, or empty.
+        version: The `Server` header of the gateway, or empty.
     """
 
     owned: Mapping[RecordKey, ObservedRecord] = field(default_factory=dict)
@@ -85,42 +85,42 @@ class ClusterListing:
 
 
 class Backend(Protocol):
-    """One gateway cluster. Every call ends, and raises a GatewayError if it did not succeed.
+    """One gateway cluster. Every call ends, and raises a GatewayError if it fails.
 
-    A list may take longer than `timeout`, which bounds the other calls: it has a bound of its own for each kind.
+    `timeout` limits every call except a list, which has its own limit for each kind.
 
-    A write returns whether an earlier copy of it was cut off, and may be carried out again later.
+    A write returns whether an earlier copy of it was cut off and may still be carried out.
 
-    An error's `sent` says whether the gateway may have carried the call out all the same. A cancelled call may have
-    been carried out.
+    An error's `sent` says whether the gateway may have carried out the call nevertheless. A cancelled call may have
+    been carried out as well.
     """
 
     @property
     def timeout(self) -> float:
-        """Seconds that a `put` or `delete` takes at most."""
+        """The maximum duration of a `put` or `delete` in seconds."""
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
     ) -> ClusterListing:
-        """Read every record of some kinds. A record is ours if its labels say so, or if the ledger names it.
+        """Read every record of some kinds. A record is owned if its labels say so, or if it is in the ledger.
 
-        The ledger is for records that can't carry labels, or that lost them behind our back.
+        The ledger is for records that can't have labels, or whose labels someone removed.
         """
 
     async def put(self, record: Record) -> bool:
         """Create or replace a record."""
 
     async def delete(self, key: RecordKey) -> bool:
-        """Delete a record, never by force; one that is not there counts as deleted."""
+        """Delete a record, without `force`; a missing record is not an error."""
 
     async def read(self, path: str) -> bytes:
-        """Return what it says about something that is no record, such as `schema/route`."""
+        """Return the response for a path that is not a record, such as `schema/route`."""
 
     async def look(self, key: RecordKey) -> ObservedRecord | None:
-        """Read one record, ours or not; None: there is none."""
+        """Read one record, owned or not; None if it does not exist."""
 
     async def probe(self) -> None:
-        """Find out cheaply whether the cluster would serve a call."""
+        """Check with a cheap request whether the cluster serves calls."""
 
     def credentials_changed(self) -> bool:
-        """Say whether other credentials are at hand than those that the last call used."""
+        """Return whether the credentials have changed since the last call used them."""

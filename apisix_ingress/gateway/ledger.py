@@ -1,8 +1,8 @@
-"""The ledger of one gateway cluster: which records without labels are ours. It stands between sync engine and backend.
+"""The ledger of one gateway cluster: which records without labels this controller created.
 
-Gateways take no labels on global rules and keep none on plugin metadata, so that nothing in a gateway says whose such a
-record is. The ledger does, over restarts and changes of the leader. Write-ahead: a record is in the ledger before it is
-in the gateway, and leaves it after. Where a ledger is kept is elsewhere.
+Gateways reject labels on global rules and drop them from plugin metadata, so nothing in the gateway shows who created
+such a record. The ledger does, across restarts and changes of the leader. It is a write-ahead log: a record is added
+before it is written to the gateway, and removed after it is deleted there. `kube/config_map_ledger.py` stores it.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ log = structlog.get_logger()
 
 
 class Ledger(Protocol):
-    """Keys of records that are ours, by gateway cluster. Every call raises an IngressError if it did not succeed."""
+    """Keys of records that this controller created, by gateway cluster; a failed call raises an IngressError."""
 
     def renew(self) -> None:
-        """Forget what is remembered: a term begins, and others may have led since the last one."""
+        """Clear the cache: a term begins, and another replica may have led since the last one."""
 
     async def keys(self, cluster: str) -> frozenset[RecordKey]:
-        """Return the records of a cluster; read once a term."""
+        """Return the records of a cluster; read once per term."""
 
     async def note(self, cluster: str, keys: Collection[RecordKey]) -> bool:
-        """Add records; say whether that took a write."""
+        """Add records; return whether the ledger had to be written."""
 
     async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
-        """Take records out; those that are not in it are no error."""
+        """Remove records; keys that are not in the ledger are ignored."""
 
 
 class MemoryLedger:
-    """A ledger for one process: what is deleted while none runs is not noticed by the next one."""
+    """A ledger for one process: records whose objects are deleted while it is down are not deleted later."""
 
     def __init__(self) -> None:
         self._keys: dict[str, set[RecordKey]] = {}
 
     def renew(self) -> None:
-        """Nobody else writes it."""
+        """Do nothing: only this process writes it."""
 
     async def keys(self, cluster: str) -> frozenset[RecordKey]:
         """Return the records of a cluster."""
@@ -55,12 +55,12 @@ class MemoryLedger:
         return False
 
     async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
-        """Take records out."""
+        """Remove records."""
         self._keys.setdefault(cluster, set()).difference_update(keys)
 
 
 class LedgeredBackend:
-    """A backend that accounts for records without labels.
+    """A backend that keeps the ledger of records without labels.
 
     Args:
         backend: The gateway cluster.
@@ -73,20 +73,20 @@ class LedgeredBackend:
         self._ledger = ledger
         self._cluster = cluster
         self._written: set[RecordKey] = set()
-        """Records that this process wrote or is about to write."""
+        """Records that this process has written or is about to write."""
         self._held: set[RecordKey] = set()
-        """Records of ours that the gateway has, or may have."""
+        """Records in the ledger that the gateway has, or may have."""
         self._log = log.bind(cluster=cluster)
 
     @property
     def timeout(self) -> float:
-        """Seconds that a write to the gateway takes at most."""
+        """The maximum duration of a write to the gateway in seconds."""
         return self._backend.timeout
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
     ) -> ClusterListing:
-        """Read every record of some kinds; those that the ledger names are ours."""
+        """Read every record of some kinds; records in the ledger are owned."""
         if UNLABELLED.isdisjoint(kinds):
             return await self._backend.list_managed(ledger, kinds)
         noted = await self._noted()
@@ -98,11 +98,11 @@ class LedgeredBackend:
         return listing
 
     async def put(self, record: Record) -> bool:
-        """Create or replace a record; say whether a copy of the write may be carried out later.
+        """Create or replace a record; return whether a copy of the write may be carried out later.
 
         Raises:
-            NotTried: It had to be noted first. The write is left to the next try: its time, which the lease bounds,
-                began before the ledger was written.
+            NotTried: The record had to be added to the ledger first. The write is left to the next attempt: its
+                deadline, which the lease limits, was set before the ledger was written.
         """
         if record.key.kind in UNLABELLED:
             self._written.add(record.key)
@@ -115,7 +115,7 @@ class LedgeredBackend:
         return await self._put(record)
 
     async def delete(self, key: RecordKey) -> bool:
-        """Delete a record; one that is not there counts as deleted. Say whether a copy may be carried out later."""
+        """Delete a record, missing or not; return whether a copy of the request may be carried out later."""
         in_doubt = await self._backend.delete(key)
         if key.kind in UNLABELLED:
             self._written.discard(key)
@@ -124,7 +124,7 @@ class LedgeredBackend:
         return in_doubt
 
     async def read(self, path: str) -> bytes:
-        """Return what the gateway says about something that is no record."""
+        """Return the response for a path that is not a record."""
         return await self._backend.read(path)
 
     async def look(self, key: RecordKey) -> ObservedRecord | None:
@@ -132,11 +132,11 @@ class LedgeredBackend:
         return await self._backend.look(key)
 
     async def probe(self) -> None:
-        """Find out cheaply whether the cluster would serve a call."""
+        """Check with a cheap request whether the cluster serves calls."""
         await self._backend.probe()
 
     def credentials_changed(self) -> bool:
-        """Say whether other credentials are at hand than those that the last call used."""
+        """Return whether the credentials have changed since the last call used them."""
         return self._backend.credentials_changed()
 
     async def _put(self, record: Record) -> bool:
@@ -156,7 +156,7 @@ class LedgeredBackend:
         return in_doubt
 
     async def _disown(self, key: RecordKey) -> None:
-        """Take a record out that the gateway refused: one of this id that comes later is somebody else's."""
+        """Remove a record that the gateway rejected: another client may create one with this id later."""
         self._written.discard(key)
         await self._forget(key)
 
@@ -164,11 +164,11 @@ class LedgeredBackend:
         try:
             await self._ledger.forget(self._cluster, (key,))
         except IngressError as error:
-            # The next list shows that it is gone.
+            # The next list will show that the record is gone.
             self._log.warning("ledger.unwritable", record=str(key), error=str(error))
 
     async def _noted(self) -> frozenset[RecordKey] | None:
-        """Return what the ledger names, or None if it can't be read: then nothing is ours for its sake."""
+        """Return the records in the ledger, or None if it can't be read; then no record is owned because of it."""
         try:
             return await self._ledger.keys(self._cluster)
         except IngressError as error:
@@ -176,7 +176,7 @@ class LedgeredBackend:
             return None
 
     async def _tidy(self, listing: ClusterListing, noted: frozenset[RecordKey]) -> None:
-        """Note records that were taken over without a write; forget those that are gone."""
+        """Add records that were taken over without a write; remove records that are gone."""
         taken_over = {key for key in listing.owned if key.kind in UNLABELLED} - noted
         gone = {key for key in noted - listing.owned.keys() - self._written if key.kind not in listing.disabled}
         try:

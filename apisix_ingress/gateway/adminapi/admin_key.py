@@ -1,4 +1,4 @@
-"""Where the Admin API of a cluster is, with which key, and where people put that right. Nothing is sent here."""
+"""The admin key of a cluster, and the settings that messages name when its address or key is wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apisix_ingress.runtime.regular_files import FileVersion, file_version
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What people have to change when an address or a key is wrong, as messages name it."""
+    """The names of settings, for error messages."""
 
     url: str = "admin_url"
     key: str = "admin_key"
@@ -34,7 +34,7 @@ class AdminKey:
     def __init__(self, read: Callable[[], SecretStr], path: str = "") -> None:
         self._read = read
         self._path = path
-        # Of what was read, and of what was tried to be read: a file without a key is not tried without end.
+        # The versions last read, and last tried: a file without a valid key is not read again and again.
         self._stamp = self._tried = self._now()
         self._key = read()
 
@@ -44,18 +44,18 @@ class AdminKey:
         return self._key.get_secret_value()
 
     def changed(self) -> bool:
-        """Say whether the file is another one than when it was last tried to be read."""
+        """Return whether the file has changed since the last attempt to read it."""
         return self._now() != self._tried
 
     def refresh(self) -> bool:
-        """Read the key again if its file changed; say whether the key is another one now."""
+        """Read the key again if its file has changed; return whether the key is a different one now."""
         stamp = self._tried = self._now()
         if stamp == self._stamp:
             return False
         try:
             key = self._read()
         except ConfigError:
-            return False  # the file is being replaced; the next refusal looks again
+            return False  # the file is being replaced; the next rejected request tries again
         self._stamp = stamp
         changed = key != self._key
         self._key = key

@@ -1,6 +1,6 @@
-"""A gateway cluster behind the Admin API, version 3: requests, replies, and which error a reply stands for.
+"""The client of a gateway cluster's Admin API, version 3: requests, replies and errors.
 
-When something is written, and again after a failure, is decided by the sync engine.
+The sync engine decides when to write, and when to retry after a failure.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
 from apisix_ingress.runtime.tasks import in_daemon
 
-# The pool has room for lists and a probe beside the writes, so that no request ever waits for a connection.
+# Connections for lists and a probe in addition to the writes, so that no request waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
-# A list of all routes may be large and takes the gateway its time: seconds.
+# Seconds. A list of all routes may be large and take the gateway a while.
 _LIST_TIMEOUT = 60.0
 LARGEST_LIST = 256 * 2**20
-"""Bytes of a list that are read if nothing else was said."""
+"""The default limit for the size of a list in bytes."""
 
-# A record of more bytes is looked at in a thread: that takes longer than a few milliseconds.
+# A larger record is processed in a thread, since that takes longer than a few milliseconds. Bytes.
 _SMALL = 16 * 1024
 _UNKNOWN = ObservedRecord(b"")
 _NO_RECORDS = b'{"list":[]}'
-# Seconds without a single byte of a list after which the gateway counts as frozen.
+# Seconds without a byte of a list after which the gateway is considered frozen.
 _LIST_SILENCE = 10.0
-# The share of a request's time after which a connection that does not come about is given up.
+# The share of a request's timeout that establishing a connection may take.
 _CONNECT_SHARE = 0.4
 _NOT_SENT = (
     httpx.ConnectError,
@@ -85,20 +85,20 @@ RequestHook = Callable[[str, str, int | None, float], None]
 
 
 class AdminClient:
-    """The Admin API of one cluster, with one HTTP client for life.
+    """The Admin API of one cluster.
 
     Args:
-        url: Of the Admin API, without a slash at its end.
+        url: The URL of the Admin API, without a trailing slash.
         key: The admin key.
-        controller: Name of this controller, to tell its records from those of another one.
-        timeout: Seconds for one write, sending again included.
-        concurrency: Writes at a time.
+        controller: The name of this controller, which the labels of its records contain.
+        timeout: Seconds for one write, including repeated requests.
+        concurrency: The maximum number of concurrent writes.
         tls: Provides the TLS context of https requests.
         transport: Sends the requests; None: over the network.
-        user_agent: How this process shows up in the gateway's access log.
-        on_request: Told about each request: method, path, HTTP status (None: no answer) and seconds.
-        fields: Where people put address and key right.
-        largest_list: Bytes of a list that are read; a larger one fails.
+        user_agent: The User-Agent of requests, for the gateway's access log.
+        on_request: Called after each request with method, path, HTTP status (None: no answer) and seconds.
+        fields: The names of the settings of address and key, for messages.
+        largest_list: The maximum size of a list in bytes; a larger list is an error.
     """
 
     def __init__(
@@ -127,16 +127,16 @@ class AdminClient:
         self._user_agent = user_agent
         self._transport = transport or AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
         connect = timeout * _CONNECT_SHARE
-        # Silence has no bound of its own here: a write as a whole may take no longer.
+        # No read timeout: the timeout of the whole request limits a write.
         self._connect_timeout = connect
         self._list_limits = Limits(connect=connect, read=_LIST_SILENCE, write=_LIST_SILENCE, pool=connect)
         self._headers = self._new_headers()
         self._version = ""
         self.date = ""
-        """When the gateway answered the last list, by its own clock, as HTTP writes it."""
+        """The `Date` header of the last list."""
 
     def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> AdminClient:
-        """Return a backend for another address, with the rest as here. Closing this one closes it."""
+        """Return a client for another address that shares the transport; closing either closes both."""
         other = copy(self)
         other._url, other._key, other._fields = url, key, fields
         other._headers, other._version = other._new_headers(), ""
@@ -144,11 +144,11 @@ class AdminClient:
 
     @property
     def timeout(self) -> float:
-        """Seconds that a write takes at most."""
+        """The maximum duration of a write in seconds."""
         return self._timeout
 
     async def put(self, record: Record) -> bool:
-        """Create or replace a record; say whether it took a second copy of the request."""
+        """Create or replace a record; return whether the request had to be repeated."""
         path = _path(record.key)
         reply = await self._bounded("PUT", path, record.payload)
         if not is_done(reply):
@@ -156,7 +156,7 @@ class AdminClient:
         return reply.resent
 
     async def delete(self, key: RecordKey) -> bool:
-        """Delete a record, absent or not; say whether it took a second copy of the request."""
+        """Delete a record, missing or not; return whether the request had to be repeated."""
         path = _path(key)
         reply = await self._bounded("DELETE", path)
         if not (is_done(reply) or is_gone(reply)):
@@ -164,7 +164,7 @@ class AdminClient:
         return reply.resent
 
     async def look(self, key: RecordKey) -> ObservedRecord | None:
-        """Return a record as the gateway has it, ours or not; None: it has none."""
+        """Return a record as the gateway has it, owned or not; None if it does not exist."""
         path = _path(key)
         reply = await self._bounded("GET", path)
         if is_gone(reply) or is_disabled(reply):
@@ -177,20 +177,20 @@ class AdminClient:
         return found
 
     async def probe(self) -> None:
-        """List the smallest page of routes: that takes the key, and etcd behind the gateway."""
+        """List the smallest page of routes, which requires a valid key and a working etcd behind the gateway."""
         reply = await self._bounded("GET", "routes?page=1&page_size=10")
         if await self._is_emptied(reply):
             return
         if reply.status_code >= 300:
             raise misplaced(reply, self._url, self._fields) or await self._error(reply, "GET", "routes")
         if not (reply.is_cut and begins_list(reply.content)):
-            next(bodies_of("routes", reply.content, self._fields), None)  # raises at what is no list
+            next(bodies_of("routes", reply.content, self._fields), None)  # raises if it is not a list
 
     async def read(self, path: str) -> bytes:
-        """Return what the Admin API says about something that is no record, such as `plugins/list`.
+        """Return the response for a path that is not a record, such as `plugins/list`.
 
         Raises:
-            GatewayError: It did not answer, or refused; the class says which.
+            GatewayError: There was no response, or an error.
         """
         reply = await self._bounded("GET", path)
         if reply.status_code >= 300:
@@ -200,22 +200,22 @@ class AdminClient:
         return reply.content
 
     async def bodies(self, kind: str) -> dict[str, JsonObject] | None:
-        """Return every record of a kind by id, ours or not, or None if the gateway does not serve the kind.
+        """Return every record of a kind by id, owned or not, or None if the gateway does not serve the kind.
 
         The kind may be one that this program never writes, such as `services`.
 
         Raises:
-            GatewayError: It did not answer, or refused.
+            GatewayError: There was no response, or an error.
         """
         reply = await self._list(kind)
         found = () if reply is None else bodies_of(kind, reply.content, self._fields)
         return None if reply is None else dict(filter(None, found))
 
     async def label(self, key: RecordKey, labels: Mapping[str, str]) -> None:
-        """Add labels to a record; the rest of it, and what the gateway never shows, stays as it is.
+        """Add labels to a record; its other fields, including those that the gateway never returns, stay unchanged.
 
         Raises:
-            GatewayError: It was not carried out; of kinds that can't be changed in part the gateway refuses it.
+            GatewayError: The request failed; gateways reject it for kinds without PATCH.
         """
         path = _path(key)
         reply = await self._bounded("PATCH", path, canonical({"labels": dict(labels)}))
@@ -224,23 +224,23 @@ class AdminClient:
 
     @property
     def version(self) -> str:
-        """What the gateway calls itself, as of the last list; empty: it does not say."""
+        """The `Server` header of the last list; empty if there was none."""
         return self._version
 
     def credentials_changed(self) -> bool:
-        """Say whether the file of the admin key changed since it was read."""
+        """Return whether the file of the admin key has changed since it was read."""
         return self._key.changed()
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
     ) -> ClusterListing:
-        """Read every record of some kinds, one list a kind."""
+        """Read every record of some kinds, one list per kind."""
         owned: dict[RecordKey, ObservedRecord] = {}
         unclaimed: dict[RecordKey, ObservedRecord] = {}
         foreign: set[RecordKey] = set()
         disabled: set[RecordKind] = set()
         for kind in kinds:
-            reply = await self._list_surely(kind)
+            reply = await self._list_with_retry(kind)
             if reply is None:
                 disabled.add(kind)
             else:
@@ -257,8 +257,8 @@ class AdminClient:
         """Close every connection."""
         await self._transport.aclose()
 
-    async def _list_surely(self, kind: str) -> Reply | None:
-        """Return the list of a kind as `_list` does; a gateway that fails some requests is asked again."""
+    async def _list_with_retry(self, kind: str) -> Reply | None:
+        """Return the list of a kind as `_list` does; repeat the request if the gateway replied with an error."""
         try:
             return await self._list(kind)
         except GatewayUnavailable as error:
@@ -273,10 +273,10 @@ class AdminClient:
             async with asyncio.timeout(_LIST_TIMEOUT):
                 reply = await self._call("GET", kind, limits=self._list_limits, most=self._largest_list)
         except TimeoutError:
-            raise GatewayUnavailable(f"GET {kind}: no whole list within {_LIST_TIMEOUT:g} s") from None
+            raise GatewayUnavailable(f"GET {kind}: no complete list within {_LIST_TIMEOUT:g} s") from None
         if reply.is_cut and reply.status_code < 300:
             size, field = written_size(self._largest_list), self._fields.largest_list
-            why = f"the list is larger than {size}: raise {field} if so many records are meant to be there"
+            why = f"the list is larger than {size}: increase {field} if the gateway is meant to have so many records"
             raise GatewayUnavailable(f"GET {kind}: {why}", sent=False)
         self._version = reply.headers.get("Server", "")
         self.date = reply.headers.get("Date", "")
@@ -289,16 +289,16 @@ class AdminClient:
         raise misplaced(reply, self._url, self._fields) or await self._error(reply, "GET", kind)
 
     async def _is_emptied(self, reply: Reply) -> bool:
-        """Say whether a list is not there since etcd behind the gateway was emptied, with the folders of all kinds.
+        """Return whether a list is missing because etcd behind the gateway was emptied, with the prefix of every kind.
 
-        A path below that of an Admin API is answered in the same way: it has no list of plugins.
+        A URL below the Admin API is answered in the same way, but has no list of plugins.
         """
         return is_gone(reply) and (await self._bounded("GET", "plugins/list")).status_code < 300
 
     async def _sort(
         self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, ObservedRecord]
     ) -> dict[RecordKey, ObservedRecord]:
-        """Put the records of ours to `owned` and return the others, compared only where one may become ours."""
+        """Add the owned records to `owned` and return the others; only those of kinds without labels are parsed."""
         others: dict[RecordKey, ObservedRecord] = {}
         for record in records_of(kind, content, self._fields):
             if record is None:
@@ -356,7 +356,7 @@ class AdminClient:
                 resent = True
                 return await self._send_again(method, path, attempt)
         except httpx.RequestError as error:
-            # Its frames hold the retries, and those the error: all would stay until the garbage collector runs.
+            # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
             error.__traceback__ = None
             words = scrub(str(error), None, self._key.secret) or "no answer"
             sent = resent or not isinstance(error, _NOT_SENT)
@@ -364,7 +364,7 @@ class AdminClient:
             raise self._placed(GatewayUnavailable(f"{what}: {words}", sent=sent), what) from error
 
     async def _send_again(self, method: str, path: str, attempt: Callable[[], Awaitable[Reply]]) -> Reply:
-        # The policy takes longer than a write's own work, so it is asked in this rare case only.
+        # Constructing the policy takes longer than a write, so it is used only in this rare case.
         reply: Reply = await resending()(attempt)
         if method == "GET" or reply.status_code < 300 or (method == "DELETE" and is_gone(reply)):
             return replace(reply, resent=True)
@@ -382,14 +382,14 @@ class AdminClient:
         return self._placed(await self._aside(size, make_it), what)
 
     async def _aside(self, size: int, work: Callable[[], T]) -> T:
-        """Do some work on a record of so many bytes: in a thread, one at a time, where it would hold others up."""
+        """Process a record of `size` bytes: in a thread, one at a time, if it would block the event loop for long."""
         if size <= _SMALL:
             return work()
         async with self._thread:
             return await in_daemon(work, name="admin-large")
 
     def _placed(self, error: GatewayError, what: str) -> GatewayError:
-        """Give an error that is about the whole cluster its cause: where instead of what was asked."""
+        """Set the cause of an error that concerns the whole cluster: the address instead of the request."""
         if isinstance(error, GatewayUnavailable):
             url = urlsplit(self._url)
             place = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
@@ -404,7 +404,7 @@ class AdminClient:
         return self._headers if payload is None else (*self._headers, ("Content-Length", str(len(payload))))
 
     def _new_headers(self) -> tuple[tuple[str, str], ...]:
-        # Replies are read as they come: whoever is asked for nothing may compress them.
+        # Replies are not decompressed, and without this header a proxy may compress them.
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent}
         if self._key.secret:
             headers["X-API-KEY"] = self._key.secret

@@ -1,8 +1,8 @@
-"""Which parts of a gateway's message repeat values of the record that was sent. What is done about them is `words`'.
+"""Finds the parts of a gateway's message that repeat values of the record that was sent; `error_text` masks them.
 
 The message is short and the record may be large, so the message is indexed and the record is read once: the work is
-linear in both. A text of the record is looked up by its blocks, so that a part of it is found as well: any part of 23
-characters or more, and any beginning or end of 12 or more.
+linear in both. A text of the record is looked up by its blocks, so that parts of it are found as well: any part of at
+least 23 characters, and any prefix or suffix of at least 12.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.secrets.fields import ANYWHERE, LONGEST_NAME, Place, hides_item
 
 SHORTEST = 4
-"""Shorter values are words that any sentence may hold."""
+"""Shorter values are ignored: they could be words of any sentence."""
 
 BLOCK = 12
-"""Characters by which longer texts are looked up."""
+"""The number of characters of a block; longer texts are looked up block by block."""
 
 _SENSITIVE = re.compile(r"key|secret|token|passw|credential|auth|private", re.IGNORECASE)
 
 Run = tuple[int, int]
-"""Where a part of a message begins and ends."""
+"""Start and end of a part of a message."""
 
 
 class Index:
-    """The short pieces of one message, and which of them were found in texts.
+    """The short substrings of one message, and which of them occur in texts.
 
     Args:
-        message: The message; the index grows with it.
+        message: The message; the size of the index is proportional to it.
     """
 
     def __init__(self, message: str) -> None:
@@ -43,7 +43,7 @@ class Index:
         self._found: dict[int, set[str]] = {size: set() for size in self._pieces}
 
     def look(self, text: str) -> None:
-        """Note which blocks of a text the message holds; linear in the text."""
+        """Record which blocks of a text the message contains; linear in the text."""
         size = min(len(text), BLOCK)
         if size < SHORTEST:
             return
@@ -54,7 +54,7 @@ class Index:
                 found.add(block)
 
     def runs(self) -> list[Run]:
-        """Return the parts of the message that were found, in order, none touching the next."""
+        """Return the parts of the message that were found, in order; adjacent parts are merged."""
         hits = [(at, at + size) for size, found in self._found.items() if found for at in self._places(size, found)]
         runs: list[Run] = []
         for start, end in sorted(hits):
@@ -69,12 +69,12 @@ class Index:
 
 
 class EchoedValues:
-    """What a message repeats of a record.
+    """The values of a record that a message repeats.
 
     Attributes:
-        secrets: Where it repeats values that nobody may see.
-        values: Where it repeats values of plugins: any of them may come from a Secret.
-        quoted: Which of the quoted texts are such values, of any length.
+        secrets: The positions of secret values.
+        values: The positions of values of plugins, any of which may come from a Secret.
+        quoted: Those of the quoted texts that are values of plugins, of any length.
     """
 
     def __init__(self, message: str, body: FrozenJson, quoted: Iterable[str], secrets: Iterable[str]) -> None:
@@ -93,7 +93,7 @@ class EchoedValues:
 
 
 def _texts(body: FrozenJson) -> Iterator[tuple[str, bool, bool]]:
-    """Yield every text that is a value, whether it is secret, and whether it is a plugin's; without recursion."""
+    """Yield every string value, whether it is secret, and whether it belongs to a plugin; without recursion."""
     only = "plugins" if "plugins" in body else None
     pending: list[tuple[Any, Place, bool, bool]] = [(body, ANYWHERE, False, only is None)]
     while pending:

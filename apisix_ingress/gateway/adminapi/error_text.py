@@ -1,7 +1,7 @@
-"""What a reply of the Admin API says, made fit for a condition, an event and a log.
+"""The error text of an Admin API reply, sanitized for conditions, Events and logs.
 
-A reply can repeat what was sent (contract: fact 5), so what could be a secret is taken out here. It comes from anybody,
-so it is cut before anything else looks at it, and everything here takes time in proportion to what is left.
+A reply can repeat what was sent (contract: fact 5), so anything that could be a secret is masked here. Replies are
+untrusted, so the text is truncated first, and the work is proportional to the rest.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from apisix_ingress.gateway.adminapi.echoed_values import BLOCK, EchoedValues, R
 from apisix_ingress.model.json import FrozenJson
 
 LIMIT = 1024
-"""Longest message that is shown, in characters."""
+"""The maximum length of a message in characters."""
 
 LONGEST_ERROR = 64 * 1024
-"""Bytes of a reply that are read for its message."""
+"""Bytes of a reply that are searched for its message."""
 
 _LONGEST = 8 * 1024
-"""Characters of a message that are looked at: what is hidden may make it much shorter."""
+"""Characters of a message that are processed: masking may make it much shorter."""
 
 _HIDDEN = "***"
 _TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 _PEM = re.compile(r"-----BEGIN [A-Z ]{1,64}-----")
 _PEM_END = re.compile(r"-----END [A-Z ]{1,64}-----")
-# What the gateway says that it was given, up to the last quote: the value may hold some itself.
+# A value that the gateway quotes, up to the last quotation mark: the value may contain some itself.
 _ECHO = re.compile(r'\b(?:with|got) "')
 _UNNAMED = r"(?<!property )(?<!plugin )"
 _QUOTED = re.compile(rf"""{_UNNAMED}(?:(?<!\w)"[^"]*"|(?<!\w)'[^']*')""")
 _OPENING = re.compile(rf"""{_UNNAMED}["']""")
-# The beginning of code that does not compile, and the word at which it does not.
+# The beginning of code that does not compile, and the token at which the compiler failed.
 _CODE = re.compile(r'\[string "')
 _NEAR = re.compile(r"""\bnear ['"]""")
 _LINE = re.compile(r":\d{1,9}:")
@@ -43,7 +43,7 @@ _SAID = re.compile(r'"(?:error_msg|message)"\s*:\s*"((?:[^"\\]++|\\.)*+)', re.DO
 
 
 def said(content: bytes, status: int) -> str:
-    """Return what a reply says: `error_msg` with `description`, the title of an HTML page, or plain text."""
+    """Return the message of a reply: `error_msg` with `description`, the title of an HTML page, or plain text."""
     if len(content) > LONGEST_ERROR:
         return _of_text(content[:LONGEST_ERROR].decode("utf-8", "replace")) or f"HTTP {status}"
     try:
@@ -57,15 +57,15 @@ def said(content: bytes, status: int) -> str:
 
 
 def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
-    """Return a message on one line, shortened, without PEM blocks and without sensitive values of the body.
+    """Return a message on one line, truncated, without PEM blocks and without sensitive values of the body.
 
     Args:
-        message: What a gateway says.
-        body: The record that was sent. Its secret values are hidden wherever they stand, the other values of its
-            plugins where they are quoted.
-        secrets: Other texts not to repeat, such as the admin key.
+        message: The gateway's message.
+        body: The record that was sent. Its secret values are masked everywhere, other values of its plugins where the
+            message quotes them.
+        secrets: Other texts to mask, such as the admin key.
     """
-    # A value that begins before the cut is recognized by the characters behind it, which are not shown.
+    # A value that crosses the cut is recognized by the characters after it, which are removed below.
     is_cut, message = len(message) > _LONGEST, message[: _LONGEST + BLOCK]
     message = _without_blocks(message, is_cut)
     if body is not None:
@@ -78,7 +78,7 @@ def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
 
 
 def _of_text(text: str) -> str:
-    """Return what is said by a reply that is no JSON, or the beginning of one."""
+    """Return the message of a reply that is not complete JSON."""
     if text[:1] == "{" and (found := _SAID.search(text)):
         return _unescaped(found[1])
     title = _TITLE.search(text)
@@ -86,7 +86,7 @@ def _of_text(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return a text of JSON that may end within an escape sequence."""
+    """Decode the escapes of a JSON string that may end within an escape sequence."""
     for cut in (text, text[:-6]):
         try:
             return str(orjson.loads(f'"{cut}"'))
@@ -96,7 +96,7 @@ def _unescaped(text: str) -> str:
 
 
 def _without_blocks(message: str, is_cut: bool) -> str:
-    """Hide PEM blocks, and code that does not compile."""
+    """Mask PEM blocks, and code that does not compile."""
     pieces, at = list[str](), 0
     while begin := _PEM.search(message, at):
         end = _PEM_END.search(message, begin.end())
@@ -114,7 +114,7 @@ def _without_blocks(message: str, is_cut: bool) -> str:
 
 
 def _without_echo(message: str, is_cut: bool) -> str:
-    """Hide what the gateway says that it was given."""
+    """Mask the value that the gateway quotes."""
     echo = _ECHO.search(message)
     if echo is None:
         return message
@@ -123,13 +123,13 @@ def _without_echo(message: str, is_cut: bool) -> str:
 
 
 def _behind_last(message: str, start: int, marks: str, is_cut: bool) -> str:
-    """Return what follows the last of some characters; nothing if there is none, or the message was cut."""
+    """Return what follows the last of some characters; empty if there is none, or the message was truncated."""
     last = max(message.rfind(mark, start) for mark in marks)
     return "" if is_cut or last < 0 else message[last + 1 :]
 
 
 def _without_values(message: str, body: FrozenJson, secrets: Sequence[str]) -> str:
-    """Hide secrets with the words that they are parts of, and quoted values of plugins."""
+    """Mask secrets together with the words that contain them, and quoted values of plugins."""
     quotes = [found.span() for found in _QUOTED.finditer(message)]
     echoes = EchoedValues(message, body, {message[start + 1 : end - 1] for start, end in quotes}, secrets)
     runs = [_word(message, run) for run in echoes.secrets]
@@ -146,7 +146,7 @@ def _without_values(message: str, body: FrozenJson, secrets: Sequence[str]) -> s
 
 
 def _word(message: str, run: Run) -> Run:
-    """Return the place of the words that a part of a message is in."""
+    """Return the position of the words that contain a part of a message."""
     before = _WORD.match(message[max(0, run[0] - _LONGEST_WORD) : run[0]][::-1])
     after = _WORD.match(message, run[1])
     return run[0] - (before.end() if before else 0), after.end() if after else run[1]
@@ -162,6 +162,6 @@ def _hide(message: str, runs: Iterable[Run]) -> str:
 
 
 def _without_tail(message: str) -> str:
-    """Hide what follows the last quote of a message that was cut: it may be the beginning of a value."""
+    """Mask what follows the last quotation mark of a truncated message: it may be the beginning of a value."""
     last = max(message.rfind('"'), message.rfind("'"))
     return message[: last + 1] + _HIDDEN if last >= 0 else message

@@ -1,8 +1,7 @@
-"""Lists of the Admin API, taken apart record by record: a list may be larger than what can be parsed in one go.
+"""A parser that splits lists of the Admin API into records: a list may be too large to be parsed in one step.
 
-The envelope is that of version 3 (`list`, an object when empty), or that of version 2 (`node.nodes`). No piece of work
-between two values that are yielded takes longer than one record does, whatever the content is. What a record means is
-known to `replies`.
+The envelope is that of version 3 (`list`, an object if empty) or version 2 (`node.nodes`). The work between two yielded
+values never takes longer than parsing one record, whatever the content is. `responses` interprets the records.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import orjson
 from apisix_ingress.model.json import JsonObject
 
 LARGEST_RECORD = 4 * 2**20
-"""Bytes of one record of a list; the Admin API takes 1.5 MiB."""
+"""The maximum size of one record of a list in bytes; the Admin API accepts 1.5 MiB."""
 
 TURN_BYTES, TURN_RECORDS, TURN_STEPS = 64 * 1024, 50, 2000
-"""After so many bytes, records, or brackets within a record it is somebody else's turn."""
+"""After so many bytes, records, or brackets within a record, other tasks get a turn."""
 
 _SHORT = 1024
 _HEAD = re.compile(
@@ -29,19 +28,19 @@ _TO_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]
 
 
 class NoList(ValueError):
-    """An answer is no list of records, or one of them is larger than any record can be."""
+    """A response is not a list of records, or one of them is larger than the limit."""
 
 
 def begins_list(content: bytes) -> bool:
-    """Say whether the beginning of an answer is that of a list."""
+    """Return whether a response begins like a list."""
     return _HEAD.match(content) is not None
 
 
 def items_of(content: bytes) -> Iterator[tuple[JsonObject, int] | None]:
-    """Yield the objects of a list with their sizes in bytes; None where it is time for other tasks to have their turn.
+    """Yield the objects of a list with their sizes in bytes, and None whenever other tasks should get a turn.
 
     Raises:
-        NoList: What was yielded until then counts for nothing.
+        NoList: Discard what was yielded before.
     """
     head = _HEAD.match(content) if len(content) > TURN_BYTES else None
     if head is None:
@@ -62,7 +61,7 @@ def items_of(content: bytes) -> Iterator[tuple[JsonObject, int] | None]:
 
 
 def _of_small(content: bytes) -> Iterator[tuple[JsonObject, int] | None]:
-    """Yield the objects of a list that is parsed in one go: a short one, or one that begins in another way."""
+    """Yield the objects of a list that is parsed in one step: a short one, or one with another beginning."""
     document = _parsed(content) if len(content) <= LARGEST_RECORD else {}
     if isinstance(node := document.get("node"), dict):
         document = {"list": node.get("nodes") or []}
@@ -77,7 +76,7 @@ def _of_small(content: bytes) -> Iterator[tuple[JsonObject, int] | None]:
 
 
 def _next(content: bytes, at: int, *, is_first: bool) -> int | None:
-    """Return where the next object begins, None at the end of the list."""
+    """Return the position of the next object, None at the end of the list."""
     gap = _GAP.match(content, at)
     assert gap is not None  # it may be empty
     sign = content[gap.end() : gap.end() + 1]
@@ -89,12 +88,12 @@ def _next(content: bytes, at: int, *, is_first: bool) -> int | None:
 
 
 def _ends(content: bytes, start: int) -> Iterator[int]:
-    """Yield the end of the object that begins at a place, and -1 now and then before."""
+    """Yield the end position of the object that begins at `start`; before it, yield -1 from time to time."""
     depth, at, steps = 1, start + 1, 0
     while depth:
         found = _TO_BRACKET.match(content, at, start + LARGEST_RECORD)
         if found is None:
-            raise NoList(f"an object without an end, or of more than {LARGEST_RECORD // 2**20} MiB")
+            raise NoList(f"an object has no end, or is larger than {LARGEST_RECORD // 2**20} MiB")
         depth += 1 if found[1] in b"{[" else -1
         at, steps = found.end(), steps + 1
         if steps % TURN_STEPS == 0:
@@ -113,7 +112,7 @@ def _parsed(text: bytes) -> JsonObject:
 
 
 def _check_rest(content: bytes, begin: int, end: int) -> None:
-    """See that what is around the objects of a list is JSON, so that nothing of it was lost."""
+    """Check that the text around the objects of a list is valid JSON, so that no record was lost."""
     if len(content) - end > _SHORT:
         raise NoList
     _parsed(content[:begin] + content[end:])

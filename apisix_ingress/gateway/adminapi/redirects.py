@@ -1,7 +1,7 @@
-"""Redirects in the place of an answer: where one points to, and what to set so that none is needed.
+"""Redirects sent instead of a response: where they point to, and which setting to change.
 
-None is followed: the admin key is for the address in the settings, and what a write becomes elsewhere nobody knows. The
-words show no credentials and no query, which may hold some.
+Redirects are not followed: the admin key is meant for the configured address, and the effect of a write elsewhere is
+unknown. Messages contain no credentials and no query, which may contain some.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apisix_ingress.gateway.adminapi.transport import Reply
 from apisix_ingress.model.admin_address import check_admin_url
 
 STATUSES = frozenset({301, 302, 303, 307, 308})
-"""The statuses that send a client elsewhere; others below 400, such as 304, do not."""
+"""The statuses of a redirect; others below 400, such as 304, are not redirects."""
 
 _EXAMPLE = "the address of the Admin API itself, as http://gateway:9180/apisix/admin"
 
@@ -23,14 +23,14 @@ _EXAMPLE = "the address of the Admin API itself, as http://gateway:9180/apisix/a
 def redirected(
     reply: Reply, method: str, path: str, url: str, fields: Fields, secret: str, *, sent: bool = False
 ) -> GatewayRedirected:
-    """Return the error that a redirect stands for.
+    """Return the error for a redirect.
 
     Args:
-        reply: One with one of `STATUSES`.
-        method: Of the request.
-        path: What was asked for, below the Admin API.
-        url: Of the Admin API.
-        fields: Where people put the address right.
+        reply: A reply with one of `STATUSES`.
+        method: The method of the request.
+        path: The requested path below the Admin API.
+        url: The URL of the Admin API.
+        fields: The names of the settings.
         secret: The admin key: a redirect may repeat it.
         sent: Whether an earlier copy of the request may have been carried out.
     """
@@ -45,7 +45,7 @@ def redirected(
 
 
 def _place(location: str, asked: str) -> str:
-    """Return where a redirect points to, with scheme, host, port and path; empty: it does not say."""
+    """Return scheme, host, port and path of the target; empty if there is none."""
     try:
         parts = urlsplit(urljoin(asked, location)) if location else SplitResult("", "", "", "", "")
         authority = parts.netloc.rpartition("@")[2] if parts.hostname and parts.port != 0 else ""
@@ -55,7 +55,7 @@ def _place(location: str, asked: str) -> str:
 
 
 def _base(place: str, resource: str) -> str:
-    """Return the Admin API at which what was asked for would be there; empty: it would be at none."""
+    """Return the URL of the Admin API that the target belongs to; empty if it belongs to none."""
     try:
         return check_admin_url(place.removesuffix(f"/{resource}")) if place.endswith(f"/{resource}") else ""
     except ValueError:

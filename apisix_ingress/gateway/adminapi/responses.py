@@ -1,4 +1,4 @@
-"""What replies of the Admin API mean: lists become records found, refusals become the error that says who retries."""
+"""Interprets replies of the Admin API: lists become observed records, errors become exceptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNSUPPORTED = "Unsupported resource type"
 _NO_ETCD = "has no healthy etcd endpoint available"
 _IN_USE = "is still using it now"
 _GONE = "not found"
-# What a reply has that is about something else than the record that was written.
+# Fields that a reply to a successful write does not have.
 _OF_NO_WRITE = frozenset({"error_msg", "error", "message", "list"})
 _HELD_BY: tuple[tuple[RecordKind, re.Pattern[str]], ...] = (
     ("global_rules", re.compile(r"already exists in global rule with id '?([^'\s]+)")),
@@ -39,14 +39,14 @@ _NOT_FOUND = re.compile(
 _NAMED: dict[str, RecordKind] = {"upstream": "upstreams", "plugin config": "plugin_configs", "ssl": "ssls"}
 _TRANSIENT = frozenset({408, 425, 429})
 LONGEST_WAIT = 300.0
-"""Seconds that a gateway may ask to be left alone (`Retry-After`); it is asked again after these."""
+"""The maximum `Retry-After` in seconds; longer ones are cut to it."""
 _DIGITS = 9
-# A refusal by the gateway itself that certainly changed nothing there.
+# With these statuses the gateway has certainly not carried out the request.
 _UNTOUCHED = frozenset({425, 429})
 
 
 def is_done(reply: Reply) -> bool:
-    """Say whether a reply is the Admin API's word that it carried out a write: an object, and none about an error."""
+    """Return whether the Admin API confirms that it carried out a write: an object that does not describe an error."""
     if not 200 <= reply.status_code < 300:
         return False
     document = _object_in(reply.content)
@@ -54,28 +54,28 @@ def is_done(reply: Reply) -> bool:
 
 
 def is_gone(reply: Reply) -> bool:
-    """Say whether a reply is the Admin API's word that a record is not there: not anybody's 404."""
+    """Return whether the Admin API reports that a record does not exist; a 404 of another server is ignored."""
     if reply.status_code != HTTPStatus.NOT_FOUND:
         return False
     return _GONE in str((_object_in(reply.content) or {}).get("message")).lower()
 
 
 def is_strange(reply: Reply) -> bool:
-    """Say whether a reply to a write is none of an Admin API: one that seems fine, or anybody's 404."""
+    """Return whether a reply to a write is not from an Admin API: success without a record, or another server's 404."""
     if reply.status_code == HTTPStatus.NOT_FOUND:
         return not is_gone(reply) and not is_disabled(reply)
     return reply.status_code < 300
 
 
 def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str) -> GatewayError:
-    """Return the error that a refusal stands for.
+    """Return the error for an error reply.
 
     Args:
-        reply: One that says no.
+        reply: The reply.
         what: The request, e.g. `PUT routes/1a2b`.
-        fields: Where people put the admin key right.
-        body: What was sent; no sensitive value of it is repeated.
-        secrets: Other texts not to repeat.
+        fields: The names of the settings, for remedies.
+        body: What was sent; its sensitive values are masked.
+        secrets: Other texts to mask.
     """
     status = reply.status_code
     plain = said(reply.content, status)
@@ -94,7 +94,7 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
     if status == 400 and _IN_USE in words:
         return DependencyPending(f"{what}: {words}")
     if status == 400 and (holder := _holder(plain)):
-        # Whose name stands there is known by its place: a credential that is one of these words must not hide it.
+        # The text of this error is known and not masked: a credential equal to one of its words would hide the name.
         plainly = _DUPLICATE.search(plain)
         return DependencyPending(f"{what}: {plainly[0] if plainly else words}", holder=holder)
     if status == 400 and (named := _NOT_FOUND.search(words)):
@@ -105,50 +105,50 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
 def strange(
     reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
 ) -> GatewayUnavailable:
-    """Return the error of a reply to a write that is none of an Admin API: nobody knows what became of the write."""
+    """Return the error for a reply to a write that is not from an Admin API; the write may have been carried out."""
     status = reply.status_code
     words = scrub(said(reply.content, status), body, *secrets)
     repeated = f" ({words})" if words != f"HTTP {status}" else ""
-    message = f"{what}: HTTP {status}, but not as an Admin API answers{repeated}: check {fields.url}"
+    message = f"{what}: HTTP {status}, but the response is not from an Admin API{repeated}: check {fields.url}"
     return GatewayUnavailable(message, status=status)
 
 
 def _holder(words: str) -> RecordKey | None:
-    """Return the record that has what another one is to have, if that is why it was refused."""
+    """Return the record that has an exclusive key of the rejected one, if that is the reason."""
     found = ((kind, pattern.search(words)) for kind, pattern in _HELD_BY)
     return next((RecordKey(kind, match.group(1)) for kind, match in found if match), None)
 
 
 def refused_again(reply: Reply, what: str, fields: Fields) -> GatewayUnavailable | GatewayUnauthorized:
-    """Return the error of a write that was cut off, sent again and refused: the first time it may have come through.
+    """Return the error for a write that was cut off, repeated and rejected: the first copy may have been carried out.
 
-    So it is about the cluster, not about the body; the next try shows what there is to say of that.
+    So the error concerns the cluster, not the body; the next attempt shows whether the body is rejected.
     """
     status = reply.status_code
     if status in (401, 403):
-        return _unauthorized(status, "when a write was sent again", fields, sent=True)
-    message = f"{what}: HTTP {status} when it was sent again after no answer"
+        return _unauthorized(status, "when a write was repeated", fields, sent=True)
+    message = f"{what}: HTTP {status} when it was repeated after no answer"
     return GatewayUnavailable(message, status=status, retry_after=_seconds(reply.headers.get("Retry-After")))
 
 
 def _unauthorized(status: int, words: str, fields: Fields, *, sent: bool = False) -> GatewayUnauthorized:
     if status == HTTPStatus.FORBIDDEN:
-        remedy = f"see allow_admin in the gateway's config.yaml, and {fields.key}"
+        remedy = f"check allow_admin in the gateway's config.yaml, and {fields.key}"
         return GatewayUnauthorized(f"the gateway refuses this client ({words}): {remedy}", status=status, sent=sent)
     remedy = f"set {fields.key} to the gateway's key of role admin"
     return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): {remedy}", status=status, sent=sent)
 
 
 def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:
-    """Return the error of a list that is not there: whatever answers at the URL, it is no Admin API."""
+    """Return the error for a list with status 404: the server at the URL is not an Admin API."""
     if reply.status_code != HTTPStatus.NOT_FOUND:
         return None
     example = "http://gateway:9180/apisix/admin"
-    return GatewayRejected(404, f"there is no Admin API at {url}: {fields.url} ends with its path, as {example}")
+    return GatewayRejected(404, f"no Admin API at {url}: {fields.url} must end with its path, for example {example}")
 
 
 def is_disabled(reply: Reply) -> bool:
-    """Say whether the gateway does not serve the kind that was asked for."""
+    """Return whether the gateway does not serve the requested kind."""
     words = said(reply.content, reply.status_code)
     return (reply.status_code == 404 and _UNSUPPORTED in words) or (
         reply.status_code == 400 and STREAM_DISABLED in words
@@ -164,12 +164,12 @@ def records_of(
 
 
 def record_of(kind: RecordKind, content: bytes, controller: str) -> ObservedRecord | None:
-    """Return the record that a reply to a GET of one record holds; None: it holds none.
+    """Return the record in a reply to a GET of one record; None if there is none.
 
     Args:
         kind: Its kind.
         content: The reply.
-        controller: Whose records are ours.
+        controller: The controller whose records have `ours` set.
     """
     document = _object_in(content) or {}
     item = node if isinstance(node := document.get("node"), dict) else document
@@ -180,17 +180,17 @@ def record_of(kind: RecordKind, content: bytes, controller: str) -> ObservedReco
 
 
 def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject] | None]:
-    """Yield the records of a list by id; None where it is time for other tasks to have their turn.
+    """Yield the records of a list by id, and None whenever other tasks should get a turn.
 
-    What has no body or no id is passed over.
+    Items without a body or an id are skipped.
 
     Args:
-        kind: The path of the list; kinds that this program never writes have bodies as well.
+        kind: The path of the list; it may be a kind that this program never writes.
         content: The reply.
-        fields: Where people put the address right.
+        fields: The names of the settings, for remedies.
 
     Raises:
-        GatewayUnavailable: It is no list; what was yielded until then counts for nothing.
+        GatewayUnavailable: It is not a list; discard what was yielded before.
     """
     return (found and found[:2] for found in _listed(kind, content, fields))
 
@@ -207,7 +207,7 @@ def _listed(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, Js
                 yield id_, body, size, _revision_of(item)
     except NoList as error:
         detail = f" ({error})" if error.args else ""
-        why = f"GET {kind}: the reply is no list of records{detail}: check {fields.url}"
+        why = f"GET {kind}: the reply is not a list of records{detail}: check {fields.url}"
         raise GatewayUnavailable(why, sent=False) from None
 
 
@@ -217,9 +217,9 @@ def _revision_of(item: JsonObject) -> int:
 
 
 def found_of(kind: RecordKind, body: FrozenJson, revision: int = 0) -> ObservedRecord:
-    """Return a listed record in the form in which it is compared with what is wanted.
+    """Return a listed record in the form that is compared with desired records.
 
-    A body nested too deeply to have one is taken as equal to none.
+    A body that is nested too deeply to be compared differs from every desired record.
     """
     name = body.get("name")
     try:
@@ -239,7 +239,7 @@ def _object_in(content: bytes) -> JsonObject | None:
 
 
 def _id_of(kind: str, item: JsonObject, body: JsonObject) -> str:
-    """Return the id: the rest of the etcd key, or what the body calls it."""
+    """Return the id: the last part of the etcd key, or the id in the body."""
     _, found, id_ = str(item.get("key", "")).partition(f"/{kind}/")
     return id_ if found else str(body.get("username" if kind == "consumers" else "id") or "")
 

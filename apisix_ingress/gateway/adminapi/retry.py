@@ -1,6 +1,6 @@
-"""The retries within one attempt: of a request that was cut off, and of a list that the gateway failed to give.
+"""Retries of single requests: of a request that was cut off, and of a list that the gateway failed to return.
 
-Whoever waits longer than that waits in the backoff of the record, or for the next comparison.
+All longer retries are up to the callers: the backoff of a record, and the next audit.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from tenacity import AsyncRetrying
 
 CUT_OFF = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
-"""How a request fails on a kept connection that the gateway closes at that moment (contract: fact 22)."""
+"""How a request fails on an idle connection that the gateway is just closing (contract: fact 22)."""
 
 RESENDS = 2
-"""So often a request is sent again: the next kept connection may be stale as well."""
+"""How often a request is repeated: the next idle connection may be stale as well."""
 
 RELISTS, RELIST_PAUSE = 3, 0.3
-"""So often a list is asked for, and seconds between two times at most: one of many kinds must not cost the others."""
+"""Attempts to read a list, and the maximum pause between them in seconds; the other kinds are not listed again."""
 
 
 def resending() -> AsyncRetrying:
-    """Return the policy for sending a GET, PUT or DELETE again once it was cut off; all three are idempotent."""
+    """Return the policy for repeating a GET, PUT or DELETE that was cut off; all three are idempotent."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random  # rarely needed
 
     return AsyncRetrying(
@@ -37,7 +37,7 @@ def resending() -> AsyncRetrying:
 
 
 def relisting() -> AsyncRetrying:
-    """Return the policy for asking again for a list that a gateway answered with a 5xx, and did not say when to."""
+    """Return the policy for repeating a list to which a gateway replied with 5xx and no Retry-After."""
     from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random  # rarely needed
 
     return AsyncRetrying(
@@ -49,5 +49,5 @@ def relisting() -> AsyncRetrying:
 
 
 def has_failed(error: BaseException) -> bool:
-    """Say whether a gateway answered, but with a failure of its own that may be over in a moment."""
+    """Return whether a gateway replied with an error of its own that may pass within a moment."""
     return isinstance(error, GatewayUnavailable) and (error.status or 0) >= 500 and error.retry_after is None

@@ -1,4 +1,4 @@
-"""TLS towards one gateway cluster: the context, built again when one of its files changes. No request is made here."""
+"""The TLS context for one gateway cluster, rebuilt when one of its files changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.regular_files import FileVersion, file_version
 
 CHECK_INTERVAL = 1.0
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,16 @@ class TlsFiles:
 class TlsContext:
     """The `ssl.SSLContext` of a cluster.
 
-    A changed file makes a new context, hence new connections. A file that can't be read just then (it is being
-    replaced) leaves the former context in use until the next look.
+    A changed file leads to a new context, hence to new connections. If a file can't be read, for instance while it is
+    being replaced, the previous context stays in use until the next check.
 
     Args:
-        files: Where the certificates are.
-        clock: Measures how long ago the files were looked at.
-        lazy: Build it for the first request: most clusters without an https URL never need it.
+        files: The paths of the certificates.
+        clock: Measures the time since the last check.
+        lazy: Build the context for the first request: most clusters without an https URL never need it.
 
     Raises:
-        ConfigError: At the start, if a file can't be used.
+        ConfigError: A file can't be used when the object is created.
     """
 
     def __init__(self, files: TlsFiles, *, clock: Clock, lazy: bool = False) -> None:
@@ -51,7 +51,7 @@ class TlsContext:
         """Return the context for the next request.
 
         Raises:
-            OSError: There is none yet, and a file can't be used.
+            OSError: There is no context yet, and a file can't be used.
         """
         if self._context is None:
             try:
@@ -101,6 +101,6 @@ def _paths(files: TlsFiles) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Say what is wrong with a file; OpenSSL's own words name no secret."""
+    """Return what is wrong with a file; OpenSSL's messages contain no secrets."""
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
     return str(reason or type(error).__name__)

@@ -68,7 +68,9 @@ async def test_delete_of_what_is_not_there_is_done() -> None:
 async def test_write_is_not_done_until_an_admin_api_says_so(status: int, text: str) -> None:
     backend = make_backend(replying(status, text))
     for write in (backend.put(make_record()), backend.delete(ROUTE), backend.label(ROUTE, {"a": "b"})):
-        with pytest.raises(GatewayUnavailable, match=f"HTTP {status}, but not as an Admin API .* check admin_url") as e:
+        with pytest.raises(
+            GatewayUnavailable, match=f"HTTP {status}, but .* not from an Admin API.*: check admin_url"
+        ) as e:
             await write
         assert e.value.sent
 
@@ -91,7 +93,7 @@ async def test_what_a_reply_says_instead_of_being_done_is_repeated_without_the_k
     backend = make_backend(replying(200, {"error_msg": "no write for sesame-key"}))
     with pytest.raises(GatewayUnavailable) as caught:
         await backend.put(make_record())
-    want = "PUT routes/1a2b: HTTP 200, but not as an Admin API answers (no write for ***): check admin_url"
+    want = "PUT routes/1a2b: HTTP 200, but the response is not from an Admin API (no write for ***): check admin_url"
     assert str(caught.value) == want
 
 
@@ -102,7 +104,7 @@ NOWHERE = ["404 page not found", "", "<title>404 Not Found</title>", '{"error_ms
 async def test_write_that_meets_anybodys_404_is_no_word_of_the_admin_api(text: str) -> None:
     backend = make_backend(replying(404, text))
     for write in (backend.put(make_record()), backend.delete(ROUTE)):
-        with pytest.raises(GatewayUnavailable, match=r"HTTP 404, but not as an Admin API .* check admin_url"):
+        with pytest.raises(GatewayUnavailable, match=r"HTTP 404, but .* not from an Admin API.*: check admin_url"):
             await write
 
 

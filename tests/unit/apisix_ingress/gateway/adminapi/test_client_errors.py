@@ -51,7 +51,7 @@ async def test_refused_body_is_rejected_in_the_gateways_words(status: int, body:
     ("status", "want"),
     [
         (401, "the gateway refuses the admin key (failed to check token: wrong apikey ***): set admin_key to "),
-        (403, "the gateway refuses this client (failed to check token: wrong apikey ***): see allow_admin in "),
+        (403, "the gateway refuses this client (failed to check token: wrong apikey ***): check allow_admin in "),
     ],
 )
 async def test_refused_key_is_unauthorized_and_not_shown(status: int, want: str) -> None:
@@ -66,7 +66,7 @@ async def test_url_without_an_admin_api_is_named_with_a_right_one(call: Call) ->
     backend = make_backend(replying(404, "<html><head><title>404 Not Found</title></head></html>"))
     with pytest.raises(GatewayRejected) as caught:
         await call(backend)
-    want = "there is no Admin API at http://gateway/apisix/admin: admin_url ends with its path, as http://gateway:9180/"
+    want = "no Admin API at http://gateway/apisix/admin: admin_url must end with its path, for example http://gateway:9180/"
     assert str(caught.value).startswith(f"404: {want}")
 
 

@@ -20,7 +20,7 @@ OURS = owner_labels("apisix-ingress")
 
 @pytest.mark.parametrize("text", ["", "<html>sign in</html>", "{}", '{"error_msg": "no"}', "[]"])
 async def test_probe_fails_at_whatever_is_no_list(text: str) -> None:
-    with pytest.raises(GatewayUnavailable, match="GET routes: the reply is no list of records: check admin_url"):
+    with pytest.raises(GatewayUnavailable, match="GET routes: the reply is not a list of records: check admin_url"):
         await make_backend(replying(200, text)).probe()
 
 
@@ -80,7 +80,7 @@ async def test_probe_of_a_gateway_whose_etcd_was_emptied_succeeds() -> None:
 async def test_address_below_an_admin_api_is_no_emptied_gateway(
     call: Call,
 ) -> None:
-    with pytest.raises(GatewayRejected, match="there is no Admin API at http://gateway/apisix/admin"):
+    with pytest.raises(GatewayRejected, match="no Admin API at http://gateway/apisix/admin"):
         await call(make_backend(replying(404, {"message": "Key not found"})))
 
 
@@ -140,6 +140,6 @@ async def test_a_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatc
     key = AdminKey(lambda: SecretStr("sesame-key"))
     transport = HttpxCarrier(httpx.MockTransport(drip))
     backend = AdminClient("http://gateway", key, controller="apisix-ingress", timeout=5.0, transport=transport)
-    with pytest.raises(GatewayUnavailable, match="no whole list within"):
+    with pytest.raises(GatewayUnavailable, match="no complete list within"):
         async with asyncio.timeout(5):
             await backend.list_managed(())

@@ -47,7 +47,11 @@ async def test_record_that_is_not_there_or_not_served_is_none(status: int, body:
     ("handler", "error", "cause"),
     [
         (replying(503, {"error_msg": "no etcd"}), GatewayUnavailable, "gateway:80: HTTP 503: no etcd"),
-        (replying(200, "<html>log in</html>"), GatewayUnavailable, "gateway:80: HTTP 200, but not as an Admin API"),
+        (
+            replying(200, "<html>log in</html>"),
+            GatewayUnavailable,
+            "gateway:80: HTTP 200, but the response is not from an Admin API",
+        ),
         (replying(404, "<html>404</html>"), GatewayRejected, ""),
         (replying(401, {"description": "wrong apikey"}), GatewayUnauthorized, ""),
     ],

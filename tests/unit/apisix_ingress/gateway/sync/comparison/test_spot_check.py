@@ -239,11 +239,11 @@ async def test_lists_that_fail_alone_are_told_once_and_are_no_outage() -> None:
             async def broken(
                 ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
             ) -> ClusterListing:
-                raise GatewayUnavailable("GET routes: the reply is no list of records", sent=False)
+                raise GatewayUnavailable("GET routes: the reply is not a list of records", sent=False)
 
             stage.backend.list_managed = broken  # type: ignore[method-assign]
             await asyncio.sleep(200.0)
-            assert stage.sync.audit_failure == "GET routes: the reply is no list of records"
+            assert stage.sync.audit_failure == "GET routes: the reply is not a list of records"
             stage.backend.list_managed = lists  # type: ignore[method-assign]
             await asyncio.sleep(10.0)
             assert stage.sync.audit_failure == ""
