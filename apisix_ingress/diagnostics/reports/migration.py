@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.migration import HostReport, IngressReport, MigrationReport
 from translation.nginx.options import CATCH_ALL
+from translation.nginx.tables.findings import UNKNOWN
 
 MINIMUM = "3.17"
 """The first version of APISIX with every plugin that the records use."""
@@ -48,7 +49,7 @@ def as_json(report: MigrationReport) -> JsonObject:
         "minimumApisix": MINIMUM,
         "counts": {level: counts[level] for level in ("exact", "approximate", "refused")},
         "risks": {risk: risks[risk] for risk in _RISKS},
-        "reasons": [{"reason": reason, "ingresses": count} for reason, count in _reasons(report)],
+        "reasons": [{"reason": reason, "count": count} for reason, count in _reasons(report)],
         "hosts": [_host(each) for each in report.hosts],
         "ingresses": [_ingress(each) for each in report.ingresses],
         "config": [{"key": key, "verdict": each.level, "reason": each.reason} for key, each in report.config],
@@ -60,9 +61,9 @@ def as_json(report: MigrationReport) -> JsonObject:
 def text_lines(report: MigrationReport) -> Iterator[str]:
     """Yield the report as lines for a terminal."""
     for title, lines in _sections(report):
-        yield f"{title}:" if title else ""
+        if title:
+            yield f"\n{title}:"
         yield from (f"  {line}" if title else line for line in lines)
-        yield ""
 
 
 def markdown_lines(report: MigrationReport) -> Iterator[str]:
@@ -118,6 +119,8 @@ def _sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
     if noted := [host for host in report.hosts if host.notes]:
         lines = [line for host in noted for line in (_shown(host.host), *(f"  {note}" for note in host.notes))]
         yield f"Hosts on which Ingresses affect each other ({len(noted)})", lines
+    if useless := [line for each in report.ingresses for line in _without_effect(each)]:
+        yield f"Annotations without effect, as in ingress-nginx ({len(useless)})", useless
     if missing := [(each.key, text) for each in report.ingresses for text in each.missing]:
         yield "Missing objects", [f"{_name(key)}: {text}" for key, text in missing]
     if report.config:
@@ -136,26 +139,29 @@ def _summary(report: MigrationReport) -> Iterator[str]:
         return
     counts = Counter(each.level for each in report.ingresses)
     exact = counts["exact"] + counts["no effect"]
+    ingresses, hosts = _count(len(report.ingresses), "Ingress", "es"), _count(len(report.hosts), "host")
     yield (
-        f"{len(report.ingresses)} Ingresses on {len(report.hosts)} hosts: {exact} are served exactly, "
+        f"{ingresses} on {hosts}: {exact} served exactly, "
         f"{counts['approximate']} with a difference, {counts['refused']} not or not completely."
     )
     patterns = sum("pattern" in note for host in report.hosts for note in host.notes)
     lost = sum("is served by" in note for host in report.hosts for note in host.notes)
     yield (
-        f"use-regex and rewrite-target change {patterns} other Ingresses; {lost} paths are served by an older Ingress."
-        " Both are the same in ingress-nginx."
+        f"use-regex and rewrite-target change {_count(patterns, 'other Ingress', 'es')}; "
+        f"{_count(lost, 'path')} served by an older Ingress. Both are as in ingress-nginx."
     )
     yield f"Requires APISIX {MINIMUM} or newer."
+
+
+def _count(number: int, noun: str, ending: str = "s") -> str:
+    return f"{number} {noun}{'' if number == 1 else ending}"
 
 
 def _reasons(report: MigrationReport) -> list[tuple[str, int]]:
     """Return what is not exact, with the number of Ingresses, the most frequent first."""
     found: Counter[str] = Counter()
     for each in report.ingresses:
-        texts = [
-            f"{_field(path)}: {reason}" for path, reason in each.refused if path.startswith("metadata.annotations[")
-        ]
+        texts = [f"{_field(path)}: {reason}" if _is_annotation(path) else reason for path, reason in each.refused]
         told = {_field(path) for path, _ in each.refused}
         texts += [
             f"{item.annotation}: {item.verdict.reason}"
@@ -176,9 +182,22 @@ def _lines(ingress: IngressReport) -> Iterator[str]:
     yield from (f"  instead of {line}" for line in ingress.suggestions)
 
 
+def _without_effect(ingress: IngressReport) -> Iterator[str]:
+    """Yield the annotations that are unknown or have a value that is not valid."""
+    for finding in ingress.findings:
+        if finding.verdict is UNKNOWN:
+            yield f"{_name(ingress.key)}: {finding.annotation} is unknown: check its name"
+        elif finding.outcome == "default":
+            yield f"{_name(ingress.key)}: {finding.annotation}: {finding.value!r} is not valid: the default applies"
+
+
 def _field(path: str) -> str:
     """Return the annotation of a path without its prefix; any other path as it is."""
-    return path.rpartition("/")[2].rstrip("]") if path.startswith("metadata.annotations[") else path
+    return path.rpartition("/")[2].rstrip("]") if _is_annotation(path) else path
+
+
+def _is_annotation(path: str) -> bool:
+    return path.startswith("metadata.annotations[")
 
 
 def _name(key: object) -> str:

@@ -343,7 +343,9 @@ _ROWS = (
     Row(
         "ssl-passthrough",
         "TLS",
-        if_on(refused("APISIX 3.18 has no TLS passthrough; 3.19 has.")),
+        if_on(
+            refused("APISIX 3.18 has no TLS passthrough, 3.19 has: the gateway terminates TLS and serves the paths.")
+        ),
         empty_or(is_bool),
         "refused",
     ),

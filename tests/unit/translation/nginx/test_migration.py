@@ -85,7 +85,7 @@ def test_the_text_starts_with_what_needs_attention_and_why() -> None:
     )
 
     text = "\n".join(text_lines(got))
-    assert "3 Ingresses on 1 hosts: 1 are served exactly, 0 with a difference, 2 not or not completely." in text
+    assert "3 Ingresses on 1 host: 1 served exactly, 0 with a difference, 2 not or not completely." in text
     assert "2x enable-modsecurity: " in text
     assert (
         text.index("High risk") < text.index("shop/one") < text.index("Served exactly (1)") < text.index("shop/exact")
@@ -116,3 +116,11 @@ def test_every_format_names_every_ingress() -> None:
 
     shown = [str(as_json(got)), as_html(got), "\n".join(markdown_lines(got)), "\n".join(text_lines(got))]
     assert all("shop/one" in text and "shop/two" in text for text in shown)
+
+
+def test_annotations_without_effect_are_listed() -> None:
+    got = report(ingress("web", ("/a", "Prefix"), proxy_body_sise="8m", use_regex="yes"))
+
+    text = "\n".join(text_lines(got))
+    assert "shop/web: proxy-body-sise is unknown: check its name" in text
+    assert "shop/web: use-regex: 'yes' is not valid: the default applies" in text
