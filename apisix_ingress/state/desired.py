@@ -80,6 +80,7 @@ class Desired:
     def __init__(self, ids: IdTable) -> None:
         self._ids = ids
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
+        self._namespaces: dict[ObjectKey, str] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
         # By exclusive key: the records that should have it, see `older_takers`.
         self._takers: dict[_Taken, list[tuple[int, Claimant, RecordKey]]] = {}
@@ -91,6 +92,13 @@ class Desired:
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
         # Number of holds per mark, for fast lookups: a sweep checks thousands of records against thousands of holds.
         self._marks: dict[_Mark, Counter[frozenset[str] | None]] = {}
+
+    def assign(self, owner: ObjectKey, namespace: str) -> None:
+        """Set the namespace in whose turn the records of an owner without one are written; empty removes it."""
+        if namespace:
+            self._namespaces[owner] = namespace
+        else:
+            self._namespaces.pop(owner, None)
 
     def replace(self, claimant: Claimant, records: Iterable[Record]) -> Change:
         """Replace an owner's records. If several records have the same key, the last one is used."""
@@ -117,7 +125,7 @@ class Desired:
             self._by_owner[owner] = after
         else:
             self._by_owner.pop(owner, None)
-        return Change(frozenset(dirty), frozenset(contested), Former(owner.namespace, before))
+        return Change(frozenset(dirty), frozenset(contested), Former(self._namespace_of(owner), before))
 
     def follow_ids(self, claimant: Claimant) -> Change:
         """Move the records of an owner that cannot publish again to the current ids of their names."""
@@ -135,7 +143,10 @@ class Desired:
     def namespace(self, key: RecordKey, cluster: str) -> str:
         """Return the namespace of the owner of a cluster's desired record; empty if there is no such record."""
         found = self._first(key, cluster)
-        return found[0].owner.namespace if found is not None else ""
+        return self._namespace_of(found[0].owner) if found is not None else ""
+
+    def _namespace_of(self, owner: ObjectKey) -> str:
+        return owner.namespace or self._namespaces.get(owner, "")
 
     def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
         """Yield the records of older owners that should have an exclusive key of this record, the youngest first.

@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 import structlog
 
 from apisix_ingress.model.assessment import ListenerKey
-from apisix_ingress.model.keys import ObjectKey, namespace_of
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
@@ -87,9 +87,13 @@ class Provider(Generic[T]):
             clock=deps.clock,
             limiter=limiter(deps.rng),
             name=f"provider-{self.kind}",
-            group=namespace_of,
+            group=self.namespace_of,
             observer=deps.observer(self.kind),
         )
+
+    def namespace_of(self, key: ObjectKey) -> str:
+        """Return the namespace in whose turn a key is handled."""
+        return key.namespace
 
     def translate(self, item: T, view: View) -> Translation:
         """Translate an object with the translator that the table of kinds names."""
@@ -202,7 +206,8 @@ class Provider(Generic[T]):
 
     def _resting_group(self, key: ObjectKey) -> Hashable:
         """Return what rests after long work: a namespace, or the objects of this kind in it if the kind is urgent."""
-        return (self.kind, key.namespace) if self.urgent else key.namespace
+        namespace = self.namespace_of(key)
+        return (self.kind, namespace) if self.urgent else namespace
 
     def _rests_now(self, key: ObjectKey, queue: WorkQueue[ObjectKey]) -> bool:
         """Return whether a namespace has to rest; then the object is queued for the end of the rest."""

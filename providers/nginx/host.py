@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.indexes import NGINX_HOST_INDEX
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
@@ -13,7 +14,7 @@ class NginxHostProvider(Provider[CustomObject]):
     """Owns the routes and the certificate of each host that Ingresses of ingress-nginx name; claims upstreams.
 
     The owner is a host, not an object: all Ingresses of a host are translated together, and an edit of an Ingress
-    affects only the hosts that it names.
+    affects only the hosts that it names. In queues, a host takes the turn of the namespace of its oldest Ingress.
     """
 
     kind = "NginxHost"
@@ -24,7 +25,19 @@ class NginxHostProvider(Provider[CustomObject]):
             return None
         from translation.nginx.host import translate_host
 
+        if namespace := self.namespace_of(key):  # Without one, the former namespace pays for the deletes.
+            self._world.desired.assign(key, namespace)
         return translate_host(key.name, view, self._options, self._options.nginx)
+
+    def namespace_of(self, key: ObjectKey) -> str:
+        """Return the namespace of the oldest Ingress that names a host; empty if none does."""
+        named = self._world.stores["Ingress"].by_index(NGINX_HOST_INDEX, key.name)
+        oldest = min(named, key=lambda item: (item.meta.created, item.meta.key), default=None)
+        return oldest.meta.namespace if oldest else ""
+
+    def _withdraw(self, owner: ObjectKey) -> None:
+        super()._withdraw(owner)
+        self._world.desired.assign(owner, "")
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Never called: a host is not an object; `evaluate` finds its Ingresses by its name."""
