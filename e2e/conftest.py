@@ -26,6 +26,7 @@ pytest_plugins = [
     "e2e.scene",
     "e2e.reference_grants",
     "e2e.gateway_kinds",
+    "e2e.extension_kinds",
     "e2e.faults.fixtures",
 ]
 

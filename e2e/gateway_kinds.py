@@ -26,23 +26,23 @@ KINDS = {
 CONTROLLER = "apisix.apache.org/apisix-ingress-controller"
 
 
-def definition(kind: str) -> Manifest:
-    """Return the CRD of a kind."""
-    plural = KINDS[kind]
+def definition(kind: str, plural: str = "", group: str = GROUP, version: str = "v1") -> Manifest:
+    """Return the CRD of a kind, by default one of the Gateway API."""
+    plural = plural or KINDS[kind]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
-            "name": f"{plural}.{GROUP}",
+            "name": f"{plural}.{group}",
             "annotations": {"api-approved.kubernetes.io": "unapproved, as much of it as the stories need"},
         },
         "spec": {
-            "group": GROUP,
+            "group": group,
             "scope": "Cluster" if kind == "GatewayClass" else "Namespaced",
             "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural},
             "versions": [
                 {
-                    "name": "v1",
+                    "name": version,
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},

@@ -1,0 +1,72 @@
+"""The kinds of 2.x: policies, plugins and consumers with the Gateway API, and what remains without their CRDs."""
+
+import pytest
+
+from e2e import extension_kinds
+from e2e.cluster.client import Manifest
+from e2e.extension_kinds import make
+from e2e.gateway_kinds import CONTROLLER, gateway, http_route
+from e2e.gateway_kinds import make as make_gateway_object
+from e2e.story import Stage
+
+pytestmark = pytest.mark.usefixtures("gateway_kinds", "extension_kinds")
+
+CLASS = make_gateway_object("GatewayClass", "apisix", controllerName=CONTROLLER)
+TARGET = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "web"}
+
+
+def accepted(item: Manifest | None) -> list[str]:
+    """Return the reasons of the condition Accepted, by ancestor."""
+    ancestors = ((item or {}).get("status") or {}).get("ancestors") or []
+    return [each["reason"] for entry in ancestors for each in entry["conditions"]]
+
+
+def begin(stage: Stage) -> None:
+    stage.start()
+    stage.serve()
+    stage.apply([CLASS, gateway(), http_route(stage.host)])
+    stage.traffic.until_status(200, stage.host)
+
+
+def test_a_policy_restricts_a_route_and_a_second_one_says_that_it_lost(stage: Stage) -> None:
+    begin(stage)
+    stage.apply(make("HTTPRoutePolicy", "a", targetRefs=[TARGET], priority=1, vars=[["http_x_beta", "==", "1"]]))
+    stage.traffic.until_status(404, stage.host)
+    stage.traffic.until_status(200, stage.host, headers={"X-Beta": "1"})
+    stage.api.wait("HTTPRoutePolicy", "a", lambda item: accepted(item) == ["Accepted"], "it", namespace=stage.namespace)
+    stage.apply(make("HTTPRoutePolicy", "b", targetRefs=[TARGET], priority=2))
+    stage.api.wait(
+        "HTTPRoutePolicy", "b", lambda item: accepted(item) == ["Conflicted"], "it", namespace=stage.namespace
+    )
+    stage.api.delete("HTTPRoutePolicy", "a", namespace=stage.namespace)
+    stage.traffic.until_status(200, stage.host)
+    stage.api.wait("HTTPRoutePolicy", "b", lambda item: accepted(item) == ["Accepted"], "it", namespace=stage.namespace)
+
+
+def test_a_consumer_of_a_gateway_gets_in_with_its_key(stage: Stage) -> None:
+    begin(stage)
+    extension = {"group": "apisix.apache.org", "kind": "PluginConfig", "name": "auth"}
+    route = http_route(stage.host, filters=[{"type": "ExtensionRef", "extensionRef": extension}])
+    stage.apply(make("PluginConfig", "auth", plugins=[{"name": "key-auth", "config": {}}]))
+    stage.apply(route)
+    stage.traffic.until_status(401, stage.host)
+    credential = {"type": "key-auth", "config": {"key": f"key-of-{stage.namespace}"}}
+    stage.apply(make("Consumer", "client", gatewayRef={"name": "gw"}, credentials=[credential]))
+    stage.traffic.until_status(200, stage.host, headers={"apikey": f"key-of-{stage.namespace}"})
+    stage.api.wait("Consumer", "client", lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
+
+
+def test_settings_of_a_service_go_with_the_crd_of_their_policy(stage: Stage) -> None:
+    begin(stage)
+    service = {"group": "", "kind": "Service", "name": "web"}
+    stage.apply(
+        make("BackendTrafficPolicy", "web", targetRefs=[service], passHost="rewrite", upstreamHost="inner.test")
+    )
+    stage.traffic.until(lambda answer: answer.seen["headers"].get("host") == "inner.test", stage.host)
+    extension_kinds.remove(stage.api)
+    stage.traffic.until(lambda answer: answer.seen["headers"].get("host") == stage.host, stage.host)
+    extension_kinds.install(stage.api)
+    stage.apply(
+        make("BackendTrafficPolicy", "web", targetRefs=[service], passHost="rewrite", upstreamHost="inner.test")
+    )
+    stage.traffic.until(lambda answer: answer.seen["headers"].get("host") == "inner.test", stage.host)
