@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
 CONDITION_TYPE = "ResourcesAvailable"
@@ -14,14 +15,32 @@ SYNCED_MESSAGE = "Sync Successfully"
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """One of the reasons why a condition is False, for an Event of its own.
+
+    Attributes:
+        reason: A constant CamelCase word, e.g. `ServiceNotFound`.
+        message: A sentence.
+    """
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition of an object for one generation of it (v1-behaviour.md §7)."""
+    """One condition of an object for one generation of it (v1-behaviour.md §7).
+
+    Attributes:
+        causes: What the message reports, one by one; empty: the message as a whole.
+    """
 
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str
     generation: int
     type: str = CONDITION_TYPE
+    causes: tuple[Cause, ...] = field(default=(), compare=False)
 
 
 def synced(generation: int, *notes: str) -> Condition:
@@ -29,9 +48,9 @@ def synced(generation: int, *notes: str) -> Condition:
     return Condition("True", SYNCED, "; ".join((SYNCED_MESSAGE, *notes)), generation)
 
 
-def aborted(generation: int, message: str, *, away: bool = False) -> Condition:
+def aborted(generation: int, message: str, *, away: bool = False, causes: Iterable[Cause] = ()) -> Condition:
     """Return the condition of an object that is not, or only partly, in effect; `away`: gateways do not answer."""
-    return Condition("False", ABORTED, f"{AWAY if away else ''}{message}", generation)
+    return Condition("False", ABORTED, f"{AWAY if away else ''}{message}", generation, causes=tuple(causes))
 
 
 def is_away(message: str) -> bool:

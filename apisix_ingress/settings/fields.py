@@ -19,6 +19,8 @@ from apisix_ingress.model.network.ip_address import is_ip
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PLUGIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+AUTO = "auto"
+"""In place of a name: it is found."""
 _PUBLISH_SERVICE = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*)?")
 _CONFIG_MAP = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*)?")
 
@@ -63,6 +65,10 @@ def _check_publish_service(text: str) -> str:
     if not _PUBLISH_SERVICE.fullmatch(text):
         raise ValueError(f"{text!r} is not a Service; write namespace/name")
     return text
+
+
+def _check_gateway_service(text: str) -> str:
+    return text if text == AUTO else _check_publish_service(text)
 
 
 def _check_config_map(text: str) -> str:
@@ -129,6 +135,7 @@ InternalAddress = Annotated[str, AfterValidator(_check_internal)]
 InternalAddressList = Annotated[tuple[InternalAddress, ...], BeforeValidator(_split_commas), AfterValidator(_unique)]
 Domain = Annotated[str, AfterValidator(_check_domain)]
 ServiceName = Annotated[str, AfterValidator(_check_publish_service)]
+GatewayServiceName = Annotated[str, AfterValidator(_check_gateway_service)]
 ConfigMapName = Annotated[str, AfterValidator(_check_config_map)]
 LabelSelector = Annotated[str, AfterValidator(_check_selector)]
 PluginName = Annotated[str, AfterValidator(_check_plugin)]

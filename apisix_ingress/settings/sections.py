@@ -20,6 +20,7 @@ from apisix_ingress.settings.fields import (
     ConfigMapName,
     Domain,
     Duration,
+    GatewayServiceName,
     InternalAddressList,
     LabelSelector,
     Name,
@@ -139,8 +140,9 @@ class StatusSettings(_Section):
 
     enabled: bool = True
     """Whether status is written at all."""
-    publish_service: ServiceName = ""
-    """namespace/name of the Service whose load balancer addresses are published."""
+    publish_service: GatewayServiceName = "auto"
+    """namespace/name of the Service whose load balancer addresses are published. auto: the LoadBalancer Service in the
+    namespace of the Admin API; empty: none."""
     addresses: PublishedAddresses = ()
     """Fixed IP addresses and host names to publish; if set, publish_service is ignored."""
 
@@ -194,8 +196,8 @@ class KubernetesSettings(_Section):
 
     @model_validator(mode="after")
     def _reads_what_it_publishes(self) -> Self:
-        namespace = self.status.publish_service.partition("/")[0]
-        if namespace and self.watch_namespaces and namespace not in self.watch_namespaces:
+        namespace, slash, _ = self.status.publish_service.partition("/")
+        if slash and self.watch_namespaces and namespace not in self.watch_namespaces:
             raise ValueError(
                 f"status.publish_service is in namespace {namespace}, which is not watched: add it to watch_namespaces"
             )

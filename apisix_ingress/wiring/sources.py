@@ -132,7 +132,8 @@ class ApiStatus:
         self._running = False
         self._conditions = parts.conditions
         published = settings.status.publish_service, settings.status.addresses
-        self._addresses = Addresses(parts.world, *published, leaves_alone=parts.leaves_alone)
+        nearby = parts.options.gateway_namespaces
+        self._addresses = Addresses(parts.world, *published, namespaces=nearby, leaves_alone=parts.leaves_alone)
         self._events = EventRecorder(api, clock=clock, rng=rng, observer=observer, gateways=gateways, timeout=timeout)
         self._documents = GatewayStatus(parts.world, parts.conditions, self._addresses, parts.options)
         self._stores = parts.world.stores

@@ -213,9 +213,12 @@ class ApisixRouteSpec(Spec):
     """The rules of an ApisixRoute."""
 
     columns: ClassVar = (
-        Column("Hosts", ".spec.http[].match.hosts"),
-        Column("URIs", ".spec.http[].match.paths"),
-        Column("Target Service", ".spec.http[].backends[].serviceName"),
+        # A column shows one value: the first one, or a list of the first rule as JSON.
+        Column("Host", ".spec.http[*].match.hosts[*]"),
+        Column("Path", ".spec.http[*].match.paths[*]"),
+        Column("Hosts", ".spec.http[*].match.hosts", priority=1),
+        Column("URIs", ".spec.http[*].match.paths", priority=1),
+        Column("Services", ".spec.http[*].backends[*].serviceName", priority=1),
         Column("Stream Port", ".spec.stream[].match.ingressPort", priority=1, type="integer"),
         Column("Stream Service", ".spec.stream[].backend.serviceName", priority=1),
     )

@@ -27,7 +27,8 @@ class ApisixTlsSpec(Spec):
     """A certificate and its host names."""
 
     columns: ClassVar = (
-        Column("SNIs", ".spec.hosts"),
+        Column("Host", ".spec.hosts[*]"),
+        Column("Hosts", ".spec.hosts", priority=1),
         Column("Secret Name", ".spec.secret.name"),
         Column("Secret Namespace", ".spec.secret.namespace"),
         Column("Client CA", ".spec.client.caSecret.name", priority=1),

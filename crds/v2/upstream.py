@@ -186,7 +186,10 @@ class PortLevelSettings(UpstreamSettings):
 class ApisixUpstreamSpec(UpstreamSettings, Spec):
     """The settings of an ApisixUpstream."""
 
-    columns: ClassVar = (Column("Scheme", ".spec.scheme"), Column("Load Balancer", ".spec.loadbalancer.type"))
+    columns: ClassVar = (
+        Column("Scheme", ".spec.scheme", priority=1),
+        Column("Load Balancer", ".spec.loadbalancer.type", priority=1),
+    )
 
     external_nodes: tuple[ExternalNode, ...] = Field(default=(), description="Nodes outside the cluster.")
     port_level_settings: tuple[PortLevelSettings, ...] = Field(

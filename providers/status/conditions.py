@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from apisix_ingress.gateway.sync.observer import RecordState
-from apisix_ingress.model.condition import Condition, aborted, synced
+from apisix_ingress.model.condition import Cause, Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.table import kinds_of_records
 from apisix_ingress.model.names import object_name
@@ -26,6 +26,9 @@ _TAKEN = re.compile(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer
 
 
 _CONFIG_KINDS = kinds_of_records("plugin_configs")
+
+AWAY_REASON, REJECTED_REASON = "GatewayUnavailable", "GatewayRejected"
+"""Reasons of Events about records."""
 
 _MOST = 10
 """Failures that a message lists; the message is truncated to 1,024 characters anyway."""
@@ -92,8 +95,11 @@ class Conditions:
         report = self._world.reports.get(owner)
         if report is None:
             return None
-        broken = [str(problem) for problem in report.problems if problem.severity != "warning"]
-        return aborted(report.generation, _joined(broken)) if broken else self.of_records(owner)
+        broken = [problem for problem in report.problems if problem.severity != "warning"]
+        if not broken:
+            return self.of_records(owner)
+        causes = [Cause(problem.code, str(problem)) for problem in broken[:_MOST]]
+        return aborted(report.generation, _joined(list(map(str, broken))), causes=causes)
 
     def of_records(self, owner: ObjectKey) -> Condition | None:
         """Return the condition of an object from its records alone; None while records are pending."""
@@ -106,7 +112,8 @@ class Conditions:
                 self._waiting.setdefault(key, {})[owner] = None
         if failed := [each for each in progress if each.failures]:
             message = _joined([_failures(progress), *self._unpublished(owner)])
-            return aborted(report.generation, message, away=all(each.is_away for each in failed))
+            is_away = all(each.is_away for each in failed)
+            return aborted(report.generation, message, away=is_away, causes=_causes(failed))
         notes = [problem.message for problem in report.problems if problem.code == SHARED_HOST]
         return None if any(each.is_awaited for each in progress) else synced(report.generation, *notes)
 
@@ -190,6 +197,15 @@ def _joined(parts: Sequence[str]) -> str:
     """Join the first parts and add the number of the remaining ones: an object may have thousands."""
     left = len(parts) - _MOST
     return "; ".join([*parts[:_MOST], *([f"and {left} more"] if left > 0 else [])])
+
+
+def _causes(failed: Sequence[_Progress]) -> list[Cause]:
+    """Return the first failures with their clusters."""
+    return [
+        Cause(AWAY_REASON if each.is_away else REJECTED_REASON, f"cluster {each.cluster}: {failure}")
+        for each in failed
+        for failure in each.failures
+    ][:_MOST]
 
 
 def _failures(progress: Sequence[_Progress]) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, Read
@@ -14,14 +14,18 @@ from apisix_ingress.model.network.ip_address import is_ip
 from apisix_ingress.model.objects import Service
 from apisix_ingress.state.world import World
 
+AUTO = "auto"
+"""The setting to find the Service."""
+
 
 class Addresses:
     """Computes `status.loadBalancer.ingress` on demand.
 
     Args:
         world: Services, and the Ingresses of this controller.
-        publish_service: namespace/name of the Service in front of the gateways, or empty.
+        publish_service: namespace/name of the Service in front of the gateways; `auto`: it is found; or empty.
         fixed: Addresses to publish instead.
+        namespaces: Where the Service is searched for.
         leaves_alone: Ingresses whose status another controller writes.
     """
 
@@ -31,6 +35,7 @@ class Addresses:
         publish_service: str,
         fixed: Sequence[str],
         *,
+        namespaces: Collection[str] = (),
         leaves_alone: Callable[[ObjectKey], bool] = lambda key: False,
     ) -> None:
         self._leaves_alone = leaves_alone
@@ -38,6 +43,9 @@ class Addresses:
         self._fixed = [entry(address) for address in fixed]
         namespace, _, name = publish_service.partition("/")
         self._service = ObjectKey("Service", namespace, name) if name and not fixed else None
+        self._searched = frozenset(namespaces if publish_service == AUTO and not fixed else ())
+        self._is_followed = False
+        self._is_found = False
 
     def of(self, key: ObjectKey) -> list[JsonObject] | None:
         """Return the desired addresses of an Ingress, or None to leave its status alone.
@@ -45,7 +53,9 @@ class Addresses:
         The list is empty for an Ingress of another controller. The status is left alone if no addresses are configured,
         and until every kind was listed, as a Service that is missing before that may still exist.
         """
-        if RESOURCES[key.kind].status != "addresses" or not (self._fixed or self._service) or not self._world.synced:
+        if RESOURCES[key.kind].status != "addresses" or not self._world.synced:
+            return None
+        if not (self._fixed or self._target()):
             return None
         if self._leaves_alone(key):
             return None
@@ -53,21 +63,40 @@ class Addresses:
 
     def published(self) -> list[JsonObject]:
         """Return the addresses for the Ingresses of this controller; empty until every kind was listed."""
-        if self._fixed or not (self._service and self._world.synced):
+        if self._fixed or not self._world.synced or (target := self._target()) is None:
             return self._fixed
-        return published(self._world.stores["Service"].get(self._service))
+        return published(self._world.stores["Service"].get(target))
+
+    def _target(self) -> ObjectKey | None:
+        """Return the Service in front of the gateways, named or found; None if there is none."""
+        if self._searched and not self._is_found:
+            found = gateway_service(self._world.stores["Service"].values(), self._searched)
+            self._service, self._is_found = found, self._is_followed
+        return self._service
 
     def follow(self, wake: Callable[[ObjectKey], None]) -> None:
         """Call `wake` for every Ingress of this controller when the Service changes."""
 
         def changed(read: Read) -> None:
-            if read == self._service:
+            before = self._service
+            if isinstance(read, ObjectKey) and read.kind == "Service" and read.namespace in self._searched:
+                self._is_found = False
+            if read == before or (not self._is_found and self._world.synced and self._target() != before):
                 for key in self._world.reports:
                     if RESOURCES[key.kind].status in ("addresses", "document"):
                         wake(key)
 
-        if self._service:
+        if self._service or self._searched:
+            self._is_followed = True
             self._world.listen(changed)
+
+
+def gateway_service(services: Iterable[Service], namespaces: Collection[str]) -> ObjectKey | None:
+    """Return the LoadBalancer Service in some namespaces; if there are several, the only one named `…gateway`."""
+    found = [each.meta.key for each in services if each.type == "LoadBalancer" and each.meta.namespace in namespaces]
+    if len(found) > 1:
+        found = [key for key in found if key.name.endswith("gateway")]
+    return found[0] if len(found) == 1 else None
 
 
 def published(service: Service | None) -> list[JsonObject]:

@@ -262,3 +262,14 @@ async def test_doctor_knows_api_servers_that_are_too_old(
     body = json.dumps({"gitVersion": version})
     harness.server.faults.append(Fault(status=200, body=body, when=lambda seen: seen.path == "/version"))
     assert (await harness.checks())["api-server"] == [(level, want)]
+
+
+async def test_doctor_warns_of_ingresses_without_an_address(harness: SurveyHarness) -> None:
+    assert (await harness.checks())["ingress-address"] == [("SKIP", "there are no Ingresses")]
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    harness.server.put(
+        plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [{"http": {"paths": paths}}]})
+    )
+    ((level, message),) = (await harness.checks())["ingress-address"]
+    assert (level, message.startswith("the ADDRESS of Ingresses is empty: ")) == ("WARN", True)

@@ -12,6 +12,7 @@ from apisix_ingress.diagnostics.doctor import api_server as doctor_api
 from apisix_ingress.diagnostics.doctor import certificates as doctor_hook
 from apisix_ingress.diagnostics.doctor.check import Check, fail, ok, warn
 from apisix_ingress.diagnostics.doctor.gateways import check_gateway
+from apisix_ingress.diagnostics.doctor.ingress_addresses import check_addresses
 from apisix_ingress.errors import ConfigError, KubeError
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.model.json import JsonObject
@@ -71,6 +72,7 @@ async def _of_look(api: KubeApi, seen: ClusterState, clock: Clock) -> list[Check
     return [
         doctor_api.check_objects(inventory),
         doctor_api.check_classes(inventory, kubernetes),
+        check_addresses(inventory, kubernetes.status),
         doctor_api.check_lease(seen.lease),
         await doctor_api.check_twins(api, kubernetes, clock),
         *doctor_hook.check_certificates(inventory, clock.now()),

@@ -18,7 +18,7 @@ import structlog
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.status.interface import GatewayLoad, Idle, StatusObserver
 from apisix_ingress.kube.status.text_limits import bounded_message, timestamp
-from apisix_ingress.model.condition import SYNCED, Condition
+from apisix_ingress.model.condition import SYNCED, Cause, Condition
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import Resource
@@ -247,11 +247,14 @@ class ConditionEvents:
         self._announced: dict[ObjectKey, tuple[str, str]] = {}
 
     def announce(self, meta: Meta, condition: Condition) -> None:
-        """Record an Event for a changed condition."""
-        if self._recorder is not None:
-            good = condition.reason == SYNCED
-            message = SYNCED_EVENT if good else f"{FAILED_EVENT}{condition.message}"
-            self._recorder.record(meta, "Normal" if good else "Warning", condition.reason, message)
+        """Record an Event for a changed condition; one for each cause of a failure."""
+        if self._recorder is None:
+            return
+        if condition.reason == SYNCED:
+            self._recorder.record(meta, "Normal", SYNCED, SYNCED_EVENT)
+            return
+        for cause in condition.causes or (Cause(condition.reason, condition.message),):
+            self._recorder.record(meta, "Warning", cause.reason, f"{FAILED_EVENT}{cause.message}")
 
     def announce_once(self, meta: Meta, condition: Condition) -> None:
         """Record an Event unless it repeats the last one, or reports success of an object older than this process."""

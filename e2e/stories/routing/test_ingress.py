@@ -156,7 +156,7 @@ def test_a_missing_service_is_reported_in_an_event_and_found_later(scene: Scene)
 
     def told(events: list[Manifest]) -> bool:
         want = f"Service {scene.namespace}/web does not exist"
-        return any(event["reason"] == "ResourceSyncAborted" and want in event["message"] for event in events)
+        return any(event["reason"] == "ServiceNotFound" and want in event["message"] for event in events)
 
     wait_until(lambda: scene.api.events("web", namespace=scene.namespace), told, "an Event about the Service")
     assert scene.send().status == 404

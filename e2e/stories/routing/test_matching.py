@@ -253,8 +253,11 @@ def test_kubectl_shows_hosts_paths_services_and_whether_it_is_live(
     scene.route("shown", rule("all", {"hosts": [scene.host], "paths": ["/shown/*"]}))
     scene.wait_live("shown")
     kubectl = request.getfixturevalue("local_cluster").kubectl
+    header, row = kubectl("get", "ar", "shown", "-n", scene.namespace).splitlines()
+    assert header.split() == ["NAME", "HOST", "PATH", "READY", "REASON", "AGE"]
+    assert row.split()[:5] == ["shown", scene.host, "/shown/*", "True", "ResourcesSynced"]
     header, row = kubectl("get", "ar", "shown", "-n", scene.namespace, "-o", "wide").splitlines()
-    for column in ("NAME", "HOSTS", "URIS", "TARGET SERVICE", "READY", "REASON", "MESSAGE", "AGE"):
+    for column in ("HOSTS", "URIS", "SERVICES", "MESSAGE"):
         assert column in header
-    for value in ("shown", f'["{scene.host}"]', '["/shown/*"]', " web ", "True", "ResourcesSynced"):
+    for value in (f'["{scene.host}"]', '["/shown/*"]', " web "):
         assert value in row

@@ -84,7 +84,7 @@
 {{- end -}}
 {{- $watched := .Values.config.kubernetes.watchNamespaces -}}
 {{- $published := splitList "/" .Values.config.status.publishService | first -}}
-{{- if and $published $watched (not (has $published $watched)) -}}
+{{- if and $published (ne $published "auto") $watched (not (has $published $watched)) -}}
 {{- fail (printf "config.status.publishService is in namespace %s, which is not watched: add it to config.kubernetes.watchNamespaces" $published) -}}
 {{- end -}}
 {{- end -}}

@@ -42,7 +42,7 @@ kubernetes:
   plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
     retry_period: 2s}
-  status: {enabled: true, publish_service: "", addresses: []}
+  status: {enabled: true, publish_service: auto, addresses: []}
 gateway_api:
   {enabled: auto, address_pool: [], listener_ports: {}, loopback: "http://127.0.0.1:9080", experimental: false}
 ingress_nginx:

@@ -34,6 +34,14 @@ def test_a_condition_says_that_gateways_are_away(state: RecordState) -> None:
     assert among_others.message.endswith("; accepted by west")
 
 
+def test_the_causes_of_a_condition_say_which_cluster_failed_and_how() -> None:
+    got = told(FakeCluster("east", {ROUTE.key: DOWN}), FakeCluster("west", {ROUTE.key: REFUSED}))
+    assert [(each.reason, each.message) for each in got.causes] == [
+        ("GatewayUnavailable", f"cluster east: {ROUTE.key}: {DOWN.message}"),
+        ("GatewayRejected", f"cluster west: {ROUTE.key}: {REFUSED.message}"),
+    ]
+
+
 @pytest.mark.parametrize("state", [KEYLESS, REFUSED])
 def test_a_refusal_takes_precedence_over_gateways_that_are_away(state: RecordState) -> None:
     assert not is_away(told(FakeCluster(states={ROUTE.key: state})).message)

@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Service
 from apisix_ingress.state.world import Report, World
-from providers.status.status_addresses import Addresses, published
+from providers.status.status_addresses import AUTO, Addresses, published
 from tests.factories import make_custom, make_key, make_service
 from tests.relisting import relist
 
@@ -99,3 +99,34 @@ def test_fixed_addresses_follow_no_service() -> None:
     Addresses(world, GATEWAY, ["192.0.2.1"]).follow(woken.append)
     world.stores["Service"].set(make_gateway("192.0.2.1"))
     assert woken == []
+
+
+def make_found(*services: Service) -> tuple[World, Addresses]:
+    world = make_world(*services)
+    return world, Addresses(world, AUTO, [], namespaces={"infra"})
+
+
+def test_auto_publishes_the_load_balancer_near_the_admin_api() -> None:
+    other = make_service("other", namespace="shop", type="LoadBalancer", load_balancer=(("192.0.2.9", ""),))
+    _, found = make_found(make_gateway("192.0.2.1"), make_service("admin", namespace="infra"), other)
+    assert found.of(SHOP) == [{"ip": "192.0.2.1"}]
+
+
+def test_auto_prefers_a_gateway_and_publishes_nothing_in_doubt() -> None:
+    pair = make_service("my-gateway", namespace="infra", type="LoadBalancer", load_balancer=(("192.0.2.2", ""),))
+    assert make_found(make_gateway("192.0.2.1"), pair)[1].of(SHOP) == [{"ip": "192.0.2.2"}]
+    second = make_service("dashboard", namespace="infra", type="LoadBalancer")
+    assert make_found(make_gateway("192.0.2.1"), second)[1].of(SHOP) is None
+    assert make_found()[1].of(SHOP) is None
+
+
+def test_auto_follows_services_that_come_and_go() -> None:
+    world, found = make_found()
+    woken: list[ObjectKey] = []
+    found.follow(woken.append)
+    world.stores["Service"].set(make_service("admin", namespace="infra"))
+    assert (woken, found.of(SHOP)) == ([], None)
+    world.stores["Service"].set(make_gateway("192.0.2.1"))
+    assert (woken, found.of(SHOP)) == ([SHOP], [{"ip": "192.0.2.1"}])
+    world.stores["Service"].set(make_gateway("192.0.2.7"))
+    assert (woken, found.of(SHOP)) == ([SHOP, SHOP], [{"ip": "192.0.2.7"}])

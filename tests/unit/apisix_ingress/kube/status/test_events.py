@@ -5,12 +5,14 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeUnavailable
-from apisix_ingress.kube.status.events import BESIDE_CHANGES_SECONDS, EventRecorder
+from apisix_ingress.kube.status.events import BESIDE_CHANGES_SECONDS, FAILED_EVENT, ConditionEvents, EventRecorder
 from apisix_ingress.kube.status.interface import Load, StatusObserver
+from apisix_ingress.model.condition import Cause, aborted
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import Meta
 from apisix_ingress.runtime.term import Term
@@ -122,3 +124,21 @@ async def test_an_api_server_that_is_away_is_asked_a_few_times_for_an_event() ->
             await clock.advance(60)
     assert (api.tries, api.dropped, api.messages) == (5, 1, ["second"])
     assert [(line["event"], line["problem"]) for line in logs] == [("event.dropped", "POST events: no answer in time")]
+
+
+def test_each_cause_of_a_failure_is_an_event_with_a_reason_of_its_own() -> None:
+    told: list[tuple[str, str, str]] = []
+
+    class Recorder:
+        def record(self, meta: Meta, type: str, reason: str, message: str) -> None:
+            told.append((type, reason, message))
+
+    events = ConditionEvents(cast("EventRecorder", Recorder()), began="")
+    causes = [Cause("ServiceNotFound", "spec.a: no Service"), Cause("SecretNotFound", "spec.b: no Secret")]
+    events.announce(Meta("ApisixRoute", "default", "web"), aborted(1, "both", causes=causes))
+    events.announce(Meta("ApisixRoute", "default", "web"), aborted(1, "whole"))
+    assert told == [
+        ("Warning", "ServiceNotFound", f"{FAILED_EVENT}spec.a: no Service"),
+        ("Warning", "SecretNotFound", f"{FAILED_EVENT}spec.b: no Secret"),
+        ("Warning", "ResourceSyncAborted", f"{FAILED_EVENT}whole"),
+    ]
