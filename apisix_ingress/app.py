@@ -79,8 +79,8 @@ GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze`, they cut the longest stall with 10,000 objects from nearly half a second to about 10 ms."""
 
 
-def run_controller(settings: Settings, manifests: Path | None) -> int:
-    """Run until SIGTERM, SIGINT or SIGHUP; return the exit status.
+def run_controller(settings: Settings, manifests: Path | None, config: str = "") -> int:
+    """Run until SIGTERM, SIGINT or SIGHUP; return the exit status. `config` is the settings file, for the log.
 
     Raises:
         IngressError: The start failed; the message says what to fix.
@@ -93,13 +93,13 @@ def run_controller(settings: Settings, manifests: Path | None) -> int:
     keep_large_blocks_apart()
     read_small_pieces()
     try:
-        asyncio.run(_serve(settings, manifests))
+        asyncio.run(_serve(settings, manifests, config))
     except BaseExceptionGroup as errors:
         raise _cause(errors) from None
     return 0
 
 
-async def _serve(settings: Settings, manifests: Path | None) -> None:
+async def _serve(settings: Settings, manifests: Path | None, config: str) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(MonotonicClock()))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -108,8 +108,14 @@ async def _serve(settings: Settings, manifests: Path | None) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as held:
         controller = await build(settings, manifests, held)
+        _log_start(settings, config)
         await controller.run(stop)
     log.info("controller.stopped")
+
+
+def _log_start(settings: Settings, config: str) -> None:
+    clusters = {cluster.name: cluster.admin_url for cluster in settings.clusters}
+    log.info("controller.started", version=__version__, config=config, http=settings.http.listen, clusters=clusters)
 
 
 async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack) -> Controller:

@@ -43,4 +43,4 @@ def start(
 
         fail("--manifests '': no such file or folder")  # as a path it would be the current folder
     settings = load_settings(None if config is None else Path(config), overrides, os.environ)
-    raise SystemExit(run_controller(settings, Path(manifests) if manifests else None))
+    raise SystemExit(run_controller(settings, Path(manifests) if manifests else None, config or ""))

@@ -14,6 +14,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from apisix_ingress.model.secrets.redaction import escape, redact_text, register_secret, sanitize_mapping
+from apisix_ingress.observability.log_messages import describe, ordered
 from apisix_ingress.observability.log_stream import LogStream
 from apisix_ingress.startup.std_streams import open_streams
 
@@ -69,7 +70,8 @@ def setup_logging(
 def _dropped(count: int) -> EventDict:
     """Return the event that reports dropped lines."""
     remedy = "make sure that the log consumer keeps up and that its disk has free space"
-    return _STAMP(None, "", {"event": "log.incomplete", "level": "warning", "lines": count, "remedy": remedy})
+    line = {"event": "log.incomplete", "level": "warning", "lines": count, "remedy": remedy}
+    return _STAMP(None, "", dict(describe(None, "", line)))
 
 
 def _shared_processors(console: bool) -> list[Processor]:
@@ -78,12 +80,13 @@ def _shared_processors(console: bool) -> list[Processor]:
         structlog.contextvars.merge_contextvars,
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
+        describe,
         redact,
         # After the redaction, so that values of an event cannot override these keys.
         structlog.processors.add_log_level,
         _STAMP,
     ]
-    return [*processors, _indent_tracebacks] if console else processors
+    return [*processors, _indent_tracebacks] if console else [*processors, ordered]
 
 
 def redact(_logger: object, _method: str, event: EventDict) -> EventDict:

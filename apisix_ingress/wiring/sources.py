@@ -278,6 +278,7 @@ class FileSource:
         from apisix_ingress.kube.manifests.source import ManifestSource  # few installations read files
 
         self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
+        self._files.check()
         self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)
         self.status: Status = NoStatus()
         self.ledger: Ledger = MemoryLedger()

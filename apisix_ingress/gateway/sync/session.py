@@ -112,7 +112,7 @@ class SyncSession:
         Raises:
             ExceptionGroup: Of LeadershipLost: a write was due when the lease may have run out.
         """
-        name, config = self._config.name, self._config
+        name, config, began = self._config.name, self._config, self._clock.monotonic()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.driver.breaker.run_probes(self._backend), name=f"sync-{name}-probe")
@@ -126,10 +126,17 @@ class SyncSession:
                 for number in range(config.concurrency):
                     group.create_task(self._work(term), name=f"sync-{name}-{number}")
                 group.create_task(self._keep(), name=f"sync-{name}-keeper")
+                group.create_task(self._log_synced(began), name=f"sync-{name}-synced")
                 # After the workers: with many records it takes a while, and no write has to wait for it.
                 await self.audit.report_all()
         finally:
             self._queues_changes = self.is_synced = False
+
+    async def _log_synced(self, began: float) -> None:
+        """Log once that everything that differed at the beginning is written."""
+        await self.driver.queue.idle()
+        duration = round(self._clock.monotonic() - began, 3)
+        self._log.info("cluster.synced", records=len(self.driver.table.records()), duration_s=duration)
 
     def _suspect(self) -> None:
         """Have the cluster audited at once: it has not what was written to it."""

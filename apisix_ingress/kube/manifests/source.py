@@ -60,14 +60,18 @@ class ManifestSource:
         self._last_seen: dict[Path, FileVersion] = {}
         self._published = False
 
+    def check(self) -> None:
+        """Raise ConfigError if a path does not exist or cannot be accessed."""
+        for path in self._paths:
+            _require(path)
+
     async def run(self) -> None:
         """Follow the files until cancelled.
 
         Raises:
             ConfigError: At the start, a path does not exist or cannot be accessed.
         """
-        for path in self._paths:
-            _require(path)
+        self.check()
         self._last_seen = await self._versions() or {}
         while True:
             await self._poll()

@@ -257,7 +257,8 @@ def check(harness: RbacHarness) -> None:
 
 
 def test_with_the_defaults_all_permissions_are_granted_and_used(harness: StartHarness) -> None:
-    shown = harness({})
+    # Nothing is published: the right to do so is for the LoadBalancer Service of the gateways.
+    shown = harness({"config": {"status": {"publishService": ""}}})
     shown.start()
     shown.stage.serve()
     shown.stage.apply(shown.objects())
@@ -350,7 +351,8 @@ def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: Star
 def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refused(
     harness: StartHarness, stage: Stage
 ) -> None:
-    shown = harness({"rbac": {"scope": "namespaced"}, "config": {"kubernetes": {"watchNamespaces": [stage.namespace]}}})
+    config = {"kubernetes": {"watchNamespaces": [stage.namespace]}, "status": {"publishService": ""}}
+    shown = harness({"rbac": {"scope": "namespaced"}, "config": config})
     outside = {right.resource for right in granted(shown.manifests) if not right.namespace}
     assert outside == {"namespaces", "ingressclasses", "apisixclusterconfigs", "apisixclusterconfigs/status"}
     with stage.another_namespace() as elsewhere:

@@ -76,7 +76,7 @@ def test_what_is_not_served_is_named_in_an_event_and_the_rest_of_the_host_is_ser
 
     stage.traffic.until_status(200, stage.host, "/")
     stage.traffic.until_status(503, stage.host, "/closed")
-    wait_event(stage, "closed", "ResourceSyncAborted")
+    wait_event(stage, "closed", "Warning")
 
 
 def test_a_restart_writes_nothing(stage: Stage) -> None:

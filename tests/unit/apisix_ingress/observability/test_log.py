@@ -67,7 +67,8 @@ def test_line_is_json_with_event_level_time_and_keys() -> None:
     log.info("record.put", cluster="default", duration_s=0.01)
     (got,) = output.events()
     assert got.pop("timestamp").endswith("Z")
-    assert got == {"event": "record.put", "level": "info", "cluster": "default", "duration_s": 0.01}
+    fields = {"cluster": "default", "duration_s": 0.01}
+    assert got == {"event": "record.put", "level": "info", "message": "record.put", **fields}
 
 
 def test_bound_and_context_values_are_part_of_the_line() -> None:
@@ -157,7 +158,8 @@ def test_libraries_are_heard_from_warnings_up_in_the_same_format() -> None:
     logging.getLogger("asyncio").warning("took %s seconds", 3)
     (got,) = output.events()
     del got["timestamp"]
-    assert got == {"event": "took 3 seconds", "level": "warning", "logger": "asyncio"}
+    text = "took 3 seconds"
+    assert got == {"event": text, "level": "warning", "message": text, "logger": "asyncio"}
 
 
 def test_full_disk_or_closed_pipe_does_not_stop_the_program() -> None:

@@ -143,7 +143,7 @@ async def test_cluster_that_reads_and_does_not_write_is_out_until_a_write_succee
             assert (len(stage.gateway.stored), stage.sync.reachable, stage.sync.trouble) == (50, True, "")
     assert stage.notes.breakers == [True, False]
     got = [line["event"] for line in lines if line["event"].startswith("cluster.")]
-    assert got == ["cluster.takeover", "cluster.unreachable", "cluster.recovered"]
+    assert got == ["cluster.takeover", "cluster.synced", "cluster.unreachable", "cluster.recovered"]
 
 
 @on_stage
