@@ -132,7 +132,14 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     registry = _registry(options, parts, Fanout(clusters, (trigger, history)))
     observer = SyncObservers(history, SyncMetrics(parts.metrics), lag, trigger)
     owned = partial(adopt_hosts, parts.world, options) if options.host_ownership == "namespace" else None
-    adoptions = IdAdoption(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock, incumbents=owned)
+    adoptions = IdAdoption(
+        parts.world.ids,
+        parts.world.desired,
+        registry.drained,
+        clock=parts.clock,
+        incumbents=owned,
+        versions=parts.world.gateway_versions.learn,
+    )
     for cluster in _connected(settings, parts, source.ledger, observer, adoptions):
         held.push_async_callback(cluster.aclose)
         clusters.add(cluster)

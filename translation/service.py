@@ -234,8 +234,8 @@ def _vary(body: JsonObject, variant: UpstreamVariant) -> None:
         body["scheme"] = variant.scheme
     if variant.retries is not None:
         body["retries"] = variant.retries
-    if variant.balancer:
-        body |= json.loads(variant.balancer)
+    if variant.own:
+        body |= json.loads(variant.own)
 
 
 def _timeouts(overrides: Iterable[UpstreamOverrides]) -> JsonObject | None:

@@ -63,6 +63,7 @@ class Assessment:
         addresses: Of a Gateway: (type, value); None: the addresses published for every Ingress.
         listener_sets: Of a Gateway: how many ListenerSets are attached.
         features: Of a GatewayClass.
+        is_pending: It depends on the version of gateways, which is not known yet: it is not written.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -71,6 +72,7 @@ class Assessment:
     addresses: tuple[tuple[str, str], ...] | None = None
     listener_sets: int | None = None
     features: tuple[str, ...] = field(default=())
+    is_pending: bool = False
 
 
 def changed(verdicts: Iterable[Verdict], type: str, *, reason: str, message: str) -> tuple[Verdict, ...]:

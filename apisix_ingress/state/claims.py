@@ -29,19 +29,19 @@ class UpstreamVariant:
     Attributes:
         scheme: Scheme of requests to the backend; empty for the scheme of the Service's settings.
         retries: How often a request is sent again; None for the setting of the Service.
-        balancer: How requests are spread, as canonical JSON; empty for the setting of the Service.
+        own: Fields of the record as canonical JSON, which replace those of the Service's settings; or empty.
         fields: Fields of the record as canonical JSON, which replace all settings of the Service; empty to use those.
     """
 
     scheme: str = ""
     retries: int | None = None
-    balancer: str = ""
+    own: str = ""
     fields: str = ""
 
     @property
     def name(self) -> str:
         """The part of the upstream's name that distinguishes it from others of the same Service port."""
-        hashed = [wide_id(text) for text in (self.fields, self.balancer) if text]
+        hashed = [wide_id(text) for text in (self.fields, self.own) if text]
         retries = [] if self.retries is None else [f"{self.retries}-retries" if self.retries else "once"]
         return "-".join([*hashed, *([self.scheme] if self.scheme else []), *retries])
 

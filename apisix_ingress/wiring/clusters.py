@@ -75,6 +75,7 @@ class GatewayCluster:
             audit_interval=settings.sync.audit_interval,
             check_interval=settings.sync.check_interval,
             adopt=wiring.adoptions.adopt,
+            noticed=wiring.adoptions.noticed,
         )
         self.sync = ClusterSync(config, self._ledgered(url))
         wiring.adoptions.add(self.sync)

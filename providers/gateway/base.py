@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
@@ -27,7 +28,12 @@ class GatewayApiProvider(Provider[CustomObject]):
             return None
         if (problem := unread(item)) and problem.severity == "error":
             return Translation(problems=(problem,), holds=holds_by_name(key))
-        return self.translate(item, view)
+        from translation.gateway.capabilities import is_pending
+
+        found = self.translate(item, view)
+        if found.assessment is not None and is_pending(view):
+            return replace(found, assessment=replace(found.assessment, is_pending=True))
+        return found
 
 
 class RouteProvider(GatewayApiProvider):

@@ -59,7 +59,7 @@ class GatewayStatus:
                 return {}
         else:
             condition = self._conditions.of_records(key)
-            if report.assessment is None or condition is None:
+            if report.assessment is None or report.assessment.is_pending or condition is None:
                 return {}
             assessment = _with_records(report, condition)
             if assessment is None:

@@ -20,6 +20,10 @@ async def adopt_nothing(cluster: str, held: Mapping[RecordKey, ObservedRecord]) 
     """Leave ids as they are."""
 
 
+def ignore_version(cluster: str, version: str) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class SyncConfig:
     """The settings and collaborators of a cluster.
@@ -34,6 +38,7 @@ class SyncConfig:
         audit_interval: Seconds between two audits.
         check_interval: Seconds between two spot checks; 0: none.
         adopt: Makes ids follow what the cluster holds, before the first comparison.
+        noticed: Called with the name of the cluster and the version that it reports, each time it is read.
     """
 
     name: str
@@ -45,3 +50,4 @@ class SyncConfig:
     audit_interval: float = 60.0
     check_interval: float = 4.0
     adopt: Adopt = adopt_nothing
+    noticed: Callable[[str, str], None] = ignore_version

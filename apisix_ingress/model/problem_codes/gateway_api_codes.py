@@ -90,7 +90,7 @@ GATEWAY_API_CODES = (
         "UnsupportedProtocol",
         "A backend of a route needs a protocol that gateways do not support",
         _SHARE,
-        "Remove the BackendTLSPolicy: gateways cannot verify the certificates of backends.",
+        "Use APISIX 3.19 or later for BackendTLSPolicy, or remove the policy.",
     ),
     Code(
         "AIX1013",

@@ -20,6 +20,7 @@ from apisix_ingress.state.view import View
 from crds import SpecError
 from crds.gateway.common import GATEWAY_GROUP
 from crds.gateway.gateways import AllowedRoutes, GatewaySpec, ListenerSetSpec, ListenerSpec, ListenerTls
+from translation.gateway.capabilities import PASSTHROUGH, can
 from translation.gateway.entry.owned import allows_namespace
 from translation.gateway.hostnames import covers
 from translation.gateway.parsing import spec_of
@@ -50,6 +51,7 @@ class Listener:
         tls: Its TLS settings, or None.
         routes: The routes that it allows.
         conflict: Reason of a conflict with another listener, or empty.
+        passes_tls: Whether gateways have TLS passthrough.
     """
 
     gateway: ObjectKey
@@ -61,6 +63,7 @@ class Listener:
     tls: ListenerTls | None = None
     routes: AllowedRoutes = field(default_factory=AllowedRoutes)
     conflict: str = ""
+    passes_tls: bool = False
 
     @property
     def key(self) -> ListenerKey:
@@ -95,7 +98,7 @@ class Listener:
         if self.protocol not in KINDS_BY_PROTOCOL:
             known = ", ".join(KINDS_BY_PROTOCOL)
             return "UnsupportedProtocol", f"protocol {self.protocol} is not supported; use one of {known}"
-        if self.is_passthrough:
+        if self.is_passthrough and not self.passes_tls:
             return "UnsupportedValue", "TLS passthrough needs APISIX 3.19 or later; set tls.mode to Terminate"
         return "", ""
 
@@ -113,6 +116,7 @@ class Entry:
     spec: GatewaySpec
     listeners: tuple[Listener, ...]
     sets: tuple[CustomObject, ...]
+    has_passthrough: bool = False
 
     def narrower(self, listener: Listener) -> tuple[str, ...]:
         """Return the hostnames of open listeners of the same port that are more specific."""
@@ -143,9 +147,13 @@ def entry_of(gateway: CustomObject, view: View) -> Entry:
         found = [_listener(gateway.meta.key, gateway.meta.key, each) for each in spec.listeners]
         for each in sets:
             found += _of_set(gateway.meta.key, each)
-        held = _entries[id(gateway)] = Entry(gateway, spec, _with_conflicts(found), sets)
+        listeners = _with_conflicts(found)
+        has_passthrough = any(each.is_passthrough for each in listeners)
+        held = _entries[id(gateway)] = Entry(gateway, spec, listeners, sets, has_passthrough)
         if len(_entries) > _KEPT:
             _entries.popitem(last=False)
+    if held.has_passthrough and can(view, PASSTHROUGH):
+        return replace(held, listeners=tuple(replace(each, passes_tls=True) for each in held.listeners))
     return held
 
 

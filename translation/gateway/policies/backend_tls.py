@@ -1,28 +1,29 @@
-"""BackendTLSPolicy → its status for each Gateway whose routes send requests to its Services.
+"""BackendTLSPolicy → the verification of backends, and the status for each Gateway whose routes use its Services.
 
-APISIX 3.18 verifies no certificate of a backend, so no policy can be accepted. Requests to the ports of its Services
-are refused (`routes.backends`) in any case: they must not be sent without the verification.
+APISIX verifies the certificates of backends from version 3.19 on. While a policy is not accepted, requests to the ports
+of its Services are refused (`routes.backends`), because they must not be sent without the verification.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from apisix_ingress.model.assessment import Assessment, ParentState, Verdict
-from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.json import JsonObject, list_in, mapping_in
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import BY_BACKEND, BY_TARGET
 from apisix_ingress.model.objects import CustomObject, ServicePort
 from apisix_ingress.state.view import View, oldest
 from crds import SpecError
 from crds.gateway.common import GATEWAY_GROUP, LocalReference, ObjectReference
-from crds.gateway.policies import BackendTlsPolicySpec
+from crds.gateway.policies import BackendTlsPolicySpec, BackendValidation
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
+from translation.gateway.capabilities import VERIFICATION, can
 from translation.gateway.entry.certificates import Unresolved, ca_of
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import gateways_of
@@ -44,15 +45,15 @@ def translate_backend_tls_policy(obj: CustomObject, view: View, options: Options
     check_object(draft, obj)
     ancestors = list(islice(_ancestors(obj, view, options), MOST_ANCESTORS))
     try:
-        spec = spec_of(obj, BackendTlsPolicySpec)
+        spec_of(obj, BackendTlsPolicySpec)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()
-    verdicts = _verdicts(draft, obj, spec)
-    if ancestors:
-        accepted = verdicts[0]
-        draft.degrade("UnsupportedPolicy", "spec.validation", accepted.message)
-    states = tuple(ParentState(_reference(each), verdicts) for each in ancestors)
+    found = verification_of(draft, obj)
+    assert found is not None, "the spec was read"
+    if ancestors and not found.accepted.holds:
+        draft.degrade("UnsupportedPolicy", "spec.validation", found.accepted.message)
+    states = tuple(ParentState(_reference(each), (found.accepted, found.resolved)) for each in ancestors)
     return replace(draft.finish(), assessment=Assessment(parents=states))
 
 
@@ -88,23 +89,57 @@ def _ancestors(obj: CustomObject, view: View, options: Options) -> Iterator[Obje
                 yield gateway
 
 
-def _verdicts(draft: Builder, obj: CustomObject, spec: BackendTlsPolicySpec) -> tuple[Verdict, Verdict]:
-    """Return the conditions Accepted and ResolvedRefs."""
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How gateways verify the backends of a policy.
+
+    Attributes:
+        accepted: The condition Accepted of the policy.
+        resolved: The condition ResolvedRefs.
+        fields: Fields of the upstreams; None if the policy is not accepted: requests must not be sent.
+    """
+
+    accepted: Verdict
+    resolved: Verdict
+    fields: JsonObject | None = None
+
+
+def verification_of(draft: Builder, obj: CustomObject) -> Verification | None:
+    """Return how gateways verify the backends of a policy; None if it cannot be read."""
+    try:
+        spec = spec_of(obj, BackendTlsPolicySpec)
+    except SpecError:
+        return None
     found = [_ca(draft, obj.meta.key, each) for each in spec.validation.ca_certificate_refs]
     wrong = next((each for each in found if isinstance(each, Unresolved)), None)
+    cas = [each for each in found if isinstance(each, str)]
     resolved = Verdict("ResolvedRefs", True, "ResolvedRefs")
     if wrong is not None:
         resolved = Verdict("ResolvedRefs", False, wrong.reason, wrong.message)
     if winner := _winner(obj, spec, draft.view):
         message = f"{winner.meta.key} applies to the same Service and is older; remove one of them"
-        return Verdict("Accepted", False, "Conflicted", message), resolved
-    if wrong is not None and not any(isinstance(each, str) for each in found):
-        return Verdict("Accepted", False, "NoValidCACertificate", wrong.message), resolved
-    message = (
-        "certificates of backends cannot be verified (not supported by APISIX 3.18), so "
-        "requests to the Service are answered with 500; remove the policy to send them without verification"
-    )
-    return Verdict("Accepted", False, "Invalid", message), resolved
+        return Verification(Verdict("Accepted", False, "Conflicted", message), resolved)
+    if wrong is not None and not cas:
+        return Verification(Verdict("Accepted", False, "NoValidCACertificate", wrong.message), resolved)
+    if message := _unsupported(spec.validation, draft.view):
+        return Verification(Verdict("Accepted", False, "Invalid", message), resolved)
+    tls: JsonObject = {"verify": True, **({"ca_certs": cas} if cas else {})}
+    fields: JsonObject = {"pass_host": "rewrite", "upstream_host": spec.validation.hostname, "tls": tls}
+    return Verification(Verdict("Accepted", True, "Accepted"), resolved, fields)
+
+
+def _unsupported(validation: BackendValidation, view: View) -> str:
+    """Return what gateways cannot do of a policy, or an empty text."""
+    if not can(view, VERIFICATION):
+        return (
+            "verification of backends needs APISIX 3.19 or later on all gateways, so requests to the Service are "
+            "answered with 500; upgrade, or remove the policy to send requests without verification"
+        )
+    if validation.subject_alt_names:
+        return "subjectAltNames are not supported; remove them"
+    if validation.well_known_ca_certificates not in ("", "System"):
+        return f"wellKnownCACertificates {validation.well_known_ca_certificates} is not supported; use System"
+    return ""
 
 
 def _ca(draft: Builder, owner: ObjectKey, reference: LocalReference) -> str | Unresolved:

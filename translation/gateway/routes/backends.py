@@ -6,6 +6,7 @@ endpoint is read here.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,13 @@ from typing import Any
 
 from apisix_ingress.model import names
 from apisix_ingress.model.assessment import Verdict
+from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamVariant
 from crds.gateway.common import BackendReference, HeaderChanges, ServiceReference
 from translation.core.builder import Builder
-from translation.gateway.policies.backend_tls import policy_of
+from translation.gateway.policies.backend_tls import policy_of, verification_of
 from translation.gateway.routes.filters import literal, request_headers
 
 H2C = "kubernetes.io/h2c"
@@ -75,11 +77,19 @@ class Backends:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Requirements of a rule for its upstreams: the scheme if the Service names none, retries, and the balancer."""
+    """Requirements of a rule for its upstreams.
+
+    Attributes:
+        scheme: The scheme if the Service names none.
+        retries: How often a request is sent again; None for the setting of the Service.
+        balancer: How requests are spread, as canonical JSON; empty for the setting of the Service.
+        verifies: Whether gateways may be able to verify certificates of backends.
+    """
 
     scheme: str = ""
     retries: int | None = None
     balancer: str = ""
+    verifies: bool = True
 
 
 def backends_of(draft: Builder, references: Iterable[BackendReference], path: str, wanted: Wanted) -> Backends:
@@ -131,15 +141,22 @@ def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wa
     port = next((each for each in service.ports if each.port == reference.port), None)
     if port is None:
         return Invalid("BackendNotFound", f"{key} has no port {reference.port}", path)
+    tls: JsonObject = {}
     if policy := policy_of(draft.view, key, port):  # a request must not be sent without the verification
-        message = f"{policy.meta.key} asks for a verified certificate of {key}, which gateways cannot verify; remove it"
-        return Invalid("UnsupportedProtocol", message, path)
-    return _claimed(draft, key, port, wanted)
+        verification = verification_of(draft, policy) if wanted.verifies else None
+        if verification is None or verification.fields is None:
+            why = verification.accepted.message if verification else "gateways cannot verify these backends"
+            return Invalid("UnsupportedProtocol", f"{policy.meta.key} applies to {key}: {why}", path)
+        tls = verification.fields
+    return _claimed(draft, key, port, wanted, tls)
 
 
-def _claimed(draft: Builder, service: ObjectKey, port: ServicePort, wanted: Wanted) -> Target:
+def _claimed(draft: Builder, service: ObjectKey, port: ServicePort, wanted: Wanted, tls: JsonObject) -> Target:
     scheme = "grpc" if port.app_protocol == H2C else wanted.scheme
-    asked = UpstreamVariant(scheme, wanted.retries, wanted.balancer)
+    if tls:
+        scheme = "grpcs" if scheme == "grpc" else "https"
+    own = tls | (json.loads(wanted.balancer) if wanted.balancer else {})
+    asked = UpstreamVariant(scheme, wanted.retries, canonical(own).decode() if own else "")
     variant = None if asked == UpstreamVariant() else asked
     draft.claim(UpstreamClaim(service, port.port, variant=variant))
     suffix = variant.name if variant else ""

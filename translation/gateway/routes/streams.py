@@ -39,7 +39,7 @@ def translate_stream_route(obj: CustomObject, view: View, options: Options) -> T
     plugins = stream_plugins(draft, obj.meta.key)
     for index, rule in enumerate(spec.rules):
         path = f"spec.rules[{index}]"
-        backends = backends_of(draft, rule.backend_refs, f"{path}.backendRefs", Wanted())
+        backends = backends_of(draft, rule.backend_refs, f"{path}.backendRefs", Wanted(verifies=False))
         invalid |= dict.fromkeys(backends.invalid)
         if index:
             draft.error("UnsupportedValue", path, "only the first rule can receive connections; keep a single rule")
@@ -64,6 +64,8 @@ def _records(
         body = draft.stamp("stream_routes", name)
         del body["name"]  # as other stream routes
         body |= {"server_port": port, **where, **server_name, "upstream_id": backends.targets[0].upstream_id}
+        if listener.is_passthrough:
+            body["tls_passthrough"] = True
         if every := {**plugins, **split_of(backends.targets, backends.broken)}:
             body["plugins"] = every
         draft.hold("stream_routes", names=frozenset({name}))

@@ -76,6 +76,7 @@ class IdAdoption:
         translated: Returns once everything was translated with the ids and holders as they are.
         clock: Measures how long one cluster waits for the others.
         incumbents: Lets namespaces hold hosts; None: hosts are not held.
+        versions: Stores the version that a cluster reports; says whether translations may depend on the difference.
     """
 
     def __init__(
@@ -86,12 +87,15 @@ class IdAdoption:
         *,
         clock: Clock,
         incumbents: Incumbents | None = None,
+        versions: Callable[[str, str], bool] = lambda cluster, version: False,
     ) -> None:
         self._ids = ids
         self._wanted = wanted
         self._translated = translated
         self._clock = clock
         self._incumbents = incumbents
+        self._versions = versions
+        self._has_new_version = False
         self._told_hosts: set[str] = set()
         self._hosts_changed = 0
         self._clusters: list[Holder] = []
@@ -108,6 +112,10 @@ class IdAdoption:
         self._proven.clear()
         self._heard.clear()
         self._told_hosts.clear()
+
+    def noticed(self, cluster: str, version: str) -> None:
+        """Store the version that a cluster reports. What depends on it is translated before the first write to it."""
+        self._has_new_version |= self._versions(cluster, version)
 
     async def adopt(self, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> None:
         """Make the ids of names those that a cluster has for them; return once the desired records have them.
@@ -132,7 +140,8 @@ class IdAdoption:
             log.info("ids.adopted", cluster=cluster, changes=ids)
         if hosts:
             log.info("hosts.adopted", cluster=cluster, changes=hosts)
-        if ids or hosts:
+        versions, self._has_new_version = self._has_new_version, False
+        if ids or hosts or versions:
             await self._translated()
 
     async def _hear_others(self) -> None:

@@ -61,6 +61,7 @@ class Audit:
         self._clock = config.clock
         self._observer = config.observer
         self._adopt = config.adopt
+        self._noticed = config.noticed
         self._on_listed = on_listed
         self._defaults = Defaults(driver.cluster, backend.read, clock=config.clock)
         self.version = ""
@@ -92,6 +93,7 @@ class Audit:
         await ready.wait()
         if self._clock.monotonic() - listed_at > stale_after:
             listing = await self._list_with_retry(ledger)
+        self._noticed(self._driver.cluster, listing.version)
         await self._adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
         on_compare()
         await self._compare(listing, self._table.ended)
@@ -193,6 +195,7 @@ class Audit:
         # What became of a write whose outcome is unknown is no news of anybody else, however long ago it was.
         unknown = {slot.key for slot in table if isinstance(slot.observed, Unknown)}
         self.version = listing.version
+        self._noticed(driver.cluster, listing.version)
         owned = await self._defaults.left_out(
             {**listing.owned, **self._adopted(listing)}, self._expected, listing.version
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.gateway.sync.observer import RecordState
@@ -49,6 +50,13 @@ def test_a_gateway_is_programmed_once_its_records_are_there() -> None:
     got = change(GATEWAY, addresses=("192.0.2.1", "gw.example.org"))
     assert reasons(got["conditions"]) == {"Accepted": "True/Accepted", "Programmed": "True/Programmed"}
     assert [each["type"] for each in got["addresses"]] == ["IPAddress", "Hostname"]
+
+
+def test_nothing_is_written_before_the_version_of_gateways_is_known() -> None:
+    world = World([RESOURCES["Service"]])
+    world.reports[GATEWAY] = Report(2, (), replace(ASSESSMENTS[GATEWAY], is_pending=True))
+    status = GatewayStatus(world, Conditions(world, [FakeCluster(states={})]), Addresses(world, "", ()), Options())
+    assert status.change(GATEWAY, {}, "now") == {}
 
 
 def test_nothing_is_written_while_a_record_is_on_its_way() -> None:

@@ -67,6 +67,7 @@ class Stage:
         self.clock = LoopClock()
         self.ready = asyncio.Event()
         self.term = Term(self.clock, holder="me")
+        self.versions: list[str] = []
         self.sync = self.new_sync()
 
     def new_sync(self, concurrency: int = 4, *, check_interval: float = 4.0) -> ClusterSync:
@@ -78,6 +79,7 @@ class Stage:
             concurrency=concurrency,
             check_interval=check_interval,
             observer=self.notes,
+            noticed=lambda cluster, version: self.versions.append(version),
         )
         return ClusterSync(config, self.backend)
 

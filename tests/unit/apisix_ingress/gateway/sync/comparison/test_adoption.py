@@ -72,6 +72,20 @@ async def test_new_name_gets_no_id_that_a_cluster_holds() -> None:
     assert scene.ids.id_of("ssls", THIRD) == SLOT.id
 
 
+async def test_a_new_version_of_gateways_is_translated_before_the_first_write() -> None:
+    scene, told = Scene(), []
+
+    def learn(cluster: str, version: str) -> bool:
+        told.append((cluster, version))
+        return len(told) == 1
+
+    adoptions = IdAdoption(scene.ids, scene.desired, scene._translate, clock=LoopClock(), versions=learn)
+    for _ in range(2):
+        adoptions.noticed("c1", "APISIX/3.19.0")
+        await adoptions.adopt("c1", {})
+    assert (told, scene.translated) == ([("c1", "APISIX/3.19.0")] * 2, 1)
+
+
 @pytest.mark.parametrize("renewed", [True, False])
 async def test_clusters_are_asked_anew_in_each_term(renewed: bool) -> None:
     scene = Scene()

@@ -45,6 +45,16 @@ async def test_write_in_flight_at_the_end_of_a_term_is_unknown_and_the_next_term
 
 
 @on_stage
+async def test_each_audit_tells_the_version_of_the_gateway() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    stage.gateway.version = "APISIX/3.18.0"
+    async with stage.running():
+        stage.gateway.version = "APISIX/3.19.0"
+        await asyncio.sleep(150)
+    assert list(dict.fromkeys(stage.versions)) == ["APISIX/3.18.0", "APISIX/3.19.0"]
+
+
+@on_stage
 async def test_changes_outside_a_term_are_found_by_taking_over() -> None:
     stage = Stage([UPSTREAM_RECORD])
     stage.want(UPSTREAM_RECORD, make_record(OTHER))
