@@ -59,9 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--adapters", default="ours", help="names or files, measured in this order; default %(default)s")
     run.add_argument("--sizes", default="100,1000", help="numbers of routes; default %(default)s")
     run.add_argument("--scenarios", default=",".join(SCENARIOS), help="default %(default)s; ahead stands alone")
-    run.add_argument("--kind", choices=["ApisixRoute", "Ingress"], default="ApisixRoute")
+    run.add_argument("--kind", choices=["ApisixRoute", "Ingress", "HTTPRoute"], default="ApisixRoute")
+    run.add_argument("--hosts", type=int, default=1, help="that the routes are spread over")
+    run.add_argument("--class", dest="ingress_class", default="apisix", help="ingressClassName of the objects")
     run.add_argument("--namespaces", type=int, default=50, help="that the objects are spread over")
-    run.add_argument("--backends", type=int, choices=[1, 2], default=1, help="Services of a route (ApisixRoute)")
+    run.add_argument("--backends", type=int, choices=[1, 2], default=1, help="Services of a route (not of an Ingress)")
     run.add_argument("--write-latency", default="1ms", help="added to each write by the counting gateway")
     run.add_argument("--runs", type=int, default=1, help="number of repetitions; the report has medians")
     run.add_argument("--changes", type=int, default=100, help="single changes and edits")
@@ -81,13 +83,18 @@ def _measure(root: Path, arguments: argparse.Namespace) -> Iterator[Result]:
     subjects = [(each, each.ready()) for each in map(adapter.load, arguments.adapters.split(","))]
     for turn in range(arguments.runs):
         for size in map(int, arguments.sizes.split(",")):
-            shape = Shape(size, arguments.kind, min(arguments.namespaces, size), arguments.backends)
+            shape = _shape(size, arguments)
             with CountingGateway(program, root / "raw", write_latency=arguments.write_latency) as raw:
                 yield book.add("raw", "the gateway itself", "raw", shape, _rates(raw))
             for each, known in subjects:
                 folder = root.absolute() / f"{each.name}-{size}-{turn}"
                 for scenario, figures in _scenarios(folder, program, each, known, shape, arguments):
                     yield book.add(each.name, each.title, scenario, shape, figures)
+
+
+def _shape(size: int, arguments: argparse.Namespace) -> Shape:
+    namespaces, hosts = (min(each, size) for each in (arguments.namespaces, arguments.hosts))
+    return Shape(size, arguments.kind, namespaces, arguments.backends, hosts, arguments.ingress_class)
 
 
 def _rates(raw: CountingGateway) -> Figures:

@@ -61,7 +61,7 @@ def _cold(table: Table) -> Series:
 
 
 def _is_usual(shape: Shape) -> bool:
-    return shape.kind == "ApisixRoute" and shape.backends == 1 and shape.namespaces <= 50
+    return shape.kind == "ApisixRoute" and shape.backends == 1 and shape.hosts == 1 and shape.namespaces <= 50
 
 
 def _lines(path: Path, title: str, unit: str, series: Series, *, log: bool = False) -> Path:

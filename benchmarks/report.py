@@ -148,12 +148,16 @@ def _place(where: Where) -> str:
     shape = where.shape
     kind = "" if shape.kind == "ApisixRoute" else f" {shape.kind}"
     backends = "" if shape.backends == 1 else f", {shape.backends} backends"
-    return f"{shape.size:,}{kind} in {shape.namespaces:,} ns{backends}, {where.write_latency} a write"
+    class_ = "" if shape.ingress_class == "apisix" else f" of class {shape.ingress_class}"
+    hosts = "" if shape.hosts == 1 else f", {shape.hosts:,} hosts"
+    spread = f"{shape.namespaces:,} ns{hosts}{backends}"
+    return f"{shape.size:,}{kind}{class_} in {spread}, {where.write_latency} a write"
 
 
-def _order(where: Where) -> tuple[str, int, str, int, int]:
+def _order(where: Where) -> tuple[str, int, str, int, int, int, str]:
     shape = where.shape
-    return (shape.kind, shape.size, where.write_latency, shape.namespaces, shape.backends)
+    spread = (shape.namespaces, shape.backends, shape.hosts)
+    return (shape.kind, shape.size, where.write_latency, *spread, shape.ingress_class)
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.world import Shape
+from benchmarks.world import Kind, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +22,19 @@ class Result:
     title: str
     scenario: str
     size: int
-    kind: str
+    kind: Kind
     namespaces: int
     backends: int
     write_latency: str
     load: float
     figures: Mapping[str, float]
+    hosts: int = 1
+    ingress_class: str = "apisix"
 
     @property
     def shape(self) -> Shape:
         """The objects used in the measurement."""
-        return Shape(self.size, "Ingress" if self.kind == "Ingress" else "ApisixRoute", self.namespaces, self.backends)
+        return Shape(self.size, self.kind, self.namespaces, self.backends, self.hosts, self.ingress_class)
 
 
 class Book:
@@ -49,7 +51,8 @@ class Book:
         load = round(os.getloadavg()[0], 2)
         kept = {name: round(value, 4) for name, value in figures.items()}
         where = (shape.size, shape.kind, shape.namespaces, shape.backends)
-        result = Result(self._run, adapter, title, scenario, *where, self._latency, load, kept)
+        more = (shape.hosts, shape.ingress_class)
+        result = Result(self._run, adapter, title, scenario, *where, self._latency, load, kept, *more)
         with self._path.open("a") as file:
             file.write(json.dumps(asdict(result)) + "\n")
         return result

@@ -18,10 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import crds
-from benchmarks.world import Shape, World
+from benchmarks.world import GATEWAY, Shape, World
+from e2e import gateway_kinds
 from e2e.cluster.client import KubeClient
 from e2e.cluster.gobuild import cache_root
 from e2e.cluster.local import LocalCluster
+from e2e.gateway_kinds import CONTROLLER
 
 WORKERS = 8
 REVISIONS = 100_000
@@ -59,6 +61,10 @@ def _make(shape: Shape, seed: Path, raise_revision: RaiseRevision) -> None:
             cluster.controller_manager.stop()
             raise_revision(_etcd_url(cluster), REVISIONS)
             api.apply(crds.manifests())
+            if shape.kind == "HTTPRoute":
+                gateway_kinds.install(api)
+                every = gateway_kinds.gateway(GATEWAY)
+                api.apply([gateway_kinds.make("GatewayClass", "apisix", controllerName=CONTROLLER), every])
             _create(api, World(shape))
         seed.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(cluster.layout.etcd_data, partial := seed.with_suffix(f".{os.getpid()}"))

@@ -1,7 +1,7 @@
 """The objects of a benchmark, how they are changed, and what the gateway should have then.
 
 One route is one Service with an EndpointSlice and Endpoints of two addresses (two Services with two backends), and an
-ApisixRoute or an Ingress. Nothing here talks to anything.
+ApisixRoute, an Ingress or an HTTPRoute. Nothing here talks to anything.
 """
 
 from __future__ import annotations
@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 Manifest = dict[str, Any]
-Kind = Literal["ApisixRoute", "Ingress"]
-HOST = "bench.example.org"
+Kind = Literal["ApisixRoute", "Ingress", "HTTPRoute"]
+GATEWAY = "bench"
+"""The Gateway of HTTPRoutes, in namespace `default`."""
+
+_VERSIONS: dict[Kind, str] = {
+    "ApisixRoute": "apisix.apache.org/v2",
+    "Ingress": "networking.k8s.io/v1",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
+}
 PORT = 8080
 
 
@@ -24,11 +31,15 @@ class Shape:
     kind: Kind = "ApisixRoute"
     namespaces: int = 50
     backends: int = 1
+    hosts: int = 1
+    ingress_class: str = "apisix"
 
     @property
     def name(self) -> str:
         """A name for files and tables."""
-        return f"{self.kind.lower()}-{self.size}-ns{self.namespaces}-b{self.backends}"
+        hosts = f"-h{self.hosts}" if self.hosts > 1 else ""
+        class_ = f"-{self.ingress_class}" if self.ingress_class != "apisix" else ""
+        return f"{self.kind.lower()}-{self.size}-ns{self.namespaces}-b{self.backends}{hosts}{class_}"
 
 
 class Patch(NamedTuple):
@@ -88,21 +99,32 @@ class World:
         return gone, Patch(self.shape.kind, self.namespace(number), f"r{number}", {"spec": self._rules(number)})
 
     def _route(self, number: int) -> Manifest:
-        version = "networking.k8s.io/v1" if self.shape.kind == "Ingress" else "apisix.apache.org/v2"
         meta = {"name": f"r{number}", "namespace": self.namespace(number)}
-        spec = {"ingressClassName": "apisix", **self._rules(number)}
-        return {"apiVersion": version, "kind": self.shape.kind, "metadata": meta, "spec": spec}
+        if self.shape.kind == "HTTPRoute":
+            parent = {"parentRefs": [{"name": GATEWAY, "namespace": "default"}], "hostnames": [self._host(number)]}
+        else:
+            parent = {"ingressClassName": self.shape.ingress_class}
+        spec = {**parent, **self._rules(number)}
+        return {"apiVersion": _VERSIONS[self.shape.kind], "kind": self.shape.kind, "metadata": meta, "spec": spec}
+
+    def _host(self, number: int) -> str:
+        return f"bench-{number % self.shape.hosts}.example.org" if self.shape.hosts > 1 else "bench.example.org"
 
     def _rules(self, number: int) -> Manifest:
-        if self.shape.kind == "Ingress":
-            backend = {"service": {"name": f"s{number}-0", "port": {"number": 80}}}
-            path = {"path": self._paths[number], "pathType": "Exact", "backend": backend}
-            return {"rules": [{"host": HOST, "http": {"paths": [path]}}]}
+        path, services = self._paths[number], [f"s{number}-{backend}" for backend in range(self.shape.backends)]
         weight = {"weight": 50} if self.shape.backends > 1 else {}
-        services = [f"s{number}-{backend}" for backend in range(self.shape.backends)]
-        backends = [{"serviceName": service, "servicePort": 80, **weight} for service in services]
-        match = {"hosts": [HOST], "paths": [self._paths[number]]}
-        return {"http": [{"name": "rule", "match": match, "backends": backends}]}
+        match self.shape.kind:
+            case "Ingress":
+                backend = {"service": {"name": services[0], "port": {"number": 80}}}
+                paths = [{"path": path, "pathType": "Exact", "backend": backend}]
+                return {"rules": [{"host": self._host(number), "http": {"paths": paths}}]}
+            case "HTTPRoute":
+                references = [{"name": service, "port": 80, **weight} for service in services]
+                return {"rules": [{"matches": [{"path": {"type": "Exact", "value": path}}], "backendRefs": references}]}
+            case _:
+                backends = [{"serviceName": service, "servicePort": 80, **weight} for service in services]
+                match = {"hosts": [self._host(number)], "paths": [path]}
+                return {"http": [{"name": "rule", "match": match, "backends": backends}]}
 
     def _slice(self, number: int, backend: int) -> Manifest:
         name = f"s{number}-{backend}"

@@ -34,6 +34,19 @@ def test_an_edit_expects_the_old_path_to_go() -> None:
     assert patch.body["spec"]["rules"][0]["http"]["paths"][0]["path"] == "/bench-0-new"
 
 
+def test_an_http_route_leads_to_its_service_on_its_own_host() -> None:
+    world = World(Shape(4, kind="HTTPRoute", hosts=2))
+    route = next(each for each in world.objects(3) if each["kind"] == "HTTPRoute")
+    assert (route["apiVersion"], route["spec"]["hostnames"]) == (
+        "gateway.networking.k8s.io/v1",
+        ["bench-1.example.org"],
+    )
+    assert route["spec"]["parentRefs"] == [{"name": "bench", "namespace": "default"}]
+    assert route["spec"]["rules"] == [
+        {"matches": [{"path": {"type": "Exact", "value": "/bench-3"}}], "backendRefs": [{"name": "s3-0", "port": 80}]}
+    ]
+
+
 def test_an_adapter_is_filled_in_at_every_depth() -> None:
     got = fill({"a": ["{port0}", {"b": "x{port0}"}], "c": 1}, {"port0": "80"})
     assert got == {"a": ["80", {"b": "x80"}], "c": 1}
@@ -41,5 +54,6 @@ def test_an_adapter_is_filled_in_at_every_depth() -> None:
 
 def test_the_adapters_can_be_read() -> None:
     assert load("ours").prepare
+    assert load("ours-nginx").files["config.json"]["ingress_nginx"] == {"enabled": True}
     assert load("aic-1.8.4").build["version"] == "v1.8.4"
     assert load("aic-2.2.0").programs.keys() == {"controller", "adc"}
