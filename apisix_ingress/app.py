@@ -138,7 +138,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         registry.drained,
         clock=parts.clock,
         incumbents=owned,
-        versions=parts.world.gateway_versions.learn,
+        versions=parts.world.learn_version,
     )
     for cluster in _connected(settings, parts, source.ledger, observer, adoptions):
         held.push_async_callback(cluster.aclose)

@@ -14,7 +14,7 @@ from apisix_ingress.state.attachments import Attachments
 from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired
-from apisix_ingress.state.gateway_versions import GATEWAY_VERSION, GatewayVersions
+from apisix_ingress.state.gateway_versions import GATEWAY_VERSION, OLDEST, GatewayVersions
 from apisix_ingress.state.hosts.host_holders import HostHolders
 from apisix_ingress.state.hosts.shared_hosts import SharedHosts
 from apisix_ingress.state.ids.id_table import IdTable
@@ -62,6 +62,11 @@ class World:
             self.stores[kind].synced = True
         self.gateway_versions = GatewayVersions(self._notify)
         self.stores[GATEWAY_VERSION] = self.gateway_versions.store
+
+    def learn_version(self, cluster: str, server: str) -> bool:
+        """Store the version that a gateway cluster reports; return whether a translation depends on the difference."""
+        readers = self.dependents.of(OLDEST)
+        return self.gateway_versions.learn(cluster, server) and bool(readers)
 
     def listen(self, listener: Callable[[Read], None]) -> None:
         """Add a listener for changed reads."""

@@ -162,3 +162,13 @@ def test_an_upgrade_turns_them_on() -> None:
         loop.settle()
         assert of_listeners(found)["tls"]["Accepted"] == want
     assert of_parents(found)[0]["ResolvedRefs"] == "ResolvedRefs"
+
+
+def test_a_version_on_which_nothing_depends_is_no_news() -> None:
+    """The takeover of a cluster does not wait for translations then."""
+    plain, loop = prepare(CLASS, BACKEND, gateway(), route(rule()))
+    loop.settle()
+    assert not plain.learn_version("default", "APISIX/3.19.0")
+    found, loop = prepare(CLASS, BACKEND, gateway(passthrough()))
+    loop.settle()
+    assert [found.learn_version("default", "APISIX/3.19.0") for _ in range(2)] == [True, False]
