@@ -21,6 +21,9 @@ REMEMBERED = 50
 MOST_CHANGES = 1_000
 """Maximum number of records whose latest change is kept, in all clusters together."""
 
+MOST_SINCE = 20_000
+"""Maximum number of objects and records for which it is known since when they have problems."""
+
 
 @dataclass(slots=True)
 class RecordChange:
@@ -120,6 +123,8 @@ class History(SyncObserver):
             self._since.pop(what, None)
         elif what not in self._since:
             self._since[what] = self._clock.now()
+            if len(self._since) > MOST_SINCE:
+                del self._since[next(iter(self._since))]
 
     def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
         """Remember a change; an earlier one of the same record is forgotten."""

@@ -141,7 +141,9 @@ class StatusPage:
                 "kinds": RECORD_KINDS,
             }
             template = "error.html" if "error" in data and name != "explain" else f"{name}.html"
-            return tagged(request, render(template, data=data, **shown), HTML, status)
+            # In a thread: the first page compiles its templates, and a long one takes some 10 ms.
+            body = await asyncio.to_thread(render, template, data=data, **shown)
+            return tagged(request, body, HTML, status)
 
         return handle
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from apisix_ingress.gateway.sync.observer import APPLIED, RecordState
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import Report
+from apisix_ingress.statuspage import history
 from apisix_ingress.statuspage.history import MOST_CHANGES, REMEMBERED, History
 from tests.factories import make_key
 from tests.fakes.clock import FakeClock
@@ -86,3 +89,12 @@ def test_since_of_a_record_ends_when_the_gateway_takes_it() -> None:
     assert journal.since(("a", KEY)) == began
     journal.outcome("a", KEY, APPLIED)
     assert journal.since(("a", KEY)) is None
+
+
+def test_number_of_remembered_beginnings_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_SINCE", 2)
+    journal = History(FakeClock())
+    keys = [RecordKey("routes", str(number)) for number in range(3)]
+    for key in keys:
+        journal.outcome("a", key, RecordState("rejected", "no"))
+    assert [journal.since(("a", key)) is not None for key in keys] == [False, True, True]
