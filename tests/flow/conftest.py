@@ -10,7 +10,7 @@ from tests.fakes.adminapi import FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer
 from tests.flow.commandline import Cli
 from tests.flow.program import SERVED
-from tests.flow.surveying import CRD, HOOKS, SurveyHarness, plain, route, say
+from tests.flow.surveying import CRD, DAEMON_SET, DEPLOYMENT, HOOKS, SurveyHarness, plain, route, say
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def cli(tmp_path: Path) -> Cli:
 @pytest.fixture
 async def harness(tmp_path: Path, cli: Cli, gateway: FakeAdminApi) -> AsyncIterator[SurveyHarness]:
     """A Service with a pod and a route to it, which is in effect."""
-    async with FakeApiServer([*SERVED.values(), CRD, HOOKS]) as server:
+    async with FakeApiServer([*SERVED.values(), CRD, HOOKS, DEPLOYMENT, DAEMON_SET]) as server:
         kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
         config = {
             "kubernetes": {"kubeconfig": str(kubeconfig), "election": {"namespace": "default"}},

@@ -19,6 +19,8 @@ HOOKS = Kind(
     "validatingwebhookconfigurations",
     namespaced=False,
 )
+DEPLOYMENT = Kind("Deployment", "apps/v1", "deployments")
+DAEMON_SET = Kind("DaemonSet", "apps/v1", "daemonsets")
 WELL = {"type": "ResourcesAvailable", "status": "True", "reason": "ResourcesSynced", "message": "Sync Successfully"}
 
 
@@ -37,7 +39,12 @@ def route(name: str = "web", *, service: str = "web", **spec: Any) -> Manifest:
 def plain(kind: str, name: str, **rest: Any) -> Manifest:
     """Return an object of a built-in kind."""
     meta = {"name": name, **({"namespace": "default"} if kind != "IngressClass" else {}), **rest.pop("meta", {})}
-    return {"apiVersion": SERVED[kind].api_version, "kind": kind, "metadata": meta, **rest}
+    return {
+        "apiVersion": (SERVED | {"Deployment": DEPLOYMENT})[kind].api_version,
+        "kind": kind,
+        "metadata": meta,
+        **rest,
+    }
 
 
 def say(item: Manifest, status: str = "True", message: str = "Sync Successfully") -> Manifest:

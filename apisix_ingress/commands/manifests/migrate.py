@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -20,10 +20,11 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings, run_with_progress
+from apisix_ingress.commands.common.setup import offline_settings, print_report, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.diagnostics.doctor.check import Check
     from apisix_ingress.model.objects import CustomObject
     from apisix_ingress.settings import Settings
     from apisix_ingress.state.world import World
@@ -49,6 +50,9 @@ WriteOption = Annotated[
 TargetOption = Annotated[
     str, one_of(("ingress", "apisixroute", "httproute"), "--to", description="Kind of the native manifests.")
 ]
+PreflightOption = Annotated[
+    bool, typer.Option("--preflight", help="Check the cluster instead: classes, flags, owners, load balancers, status.")
+]
 
 
 def migrate(
@@ -58,6 +62,7 @@ def migrate(
     write: WriteOption = None,
     to: TargetOption = "apisixroute",
     config_map: ConfigMapOption = "",
+    preflight: PreflightOption = False,
     *,
     connection: Connection,
 ) -> None:
@@ -70,6 +75,8 @@ def migrate(
     With --write, manifests that serve the same traffic without the provider are written to DIR, and DIR/DIFFERENCES.md
     lists what they do not express.
 
+    With --preflight, the cluster is checked instead: the exit status is 1 if a check fails.
+
     Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, 2 on an error.
 
     Examples:
@@ -77,6 +84,8 @@ def migrate(
         apisix-ingress migrate --kubeconfig ~/.kube/config
     """
     given = [*(paths or ()), *(filename or ())]
+    if preflight:
+        _preflight(_enabled(connection.settings(), config_map), output, given)
     settings = _enabled(offline_settings(connection.config) if given else connection.settings(), config_map)
     world, options = _of_files(given, settings) if given else _of_api(settings)
     report = _report(world, options)
@@ -160,6 +169,25 @@ def _write(world: World, options: Options, folder: Path, target: str) -> bool:
     parts = ", ".join(f"{count} {effect}" for effect, count in sorted(counts.items())) or "no differences"
     tell([f"wrote {len(files)} files to {folder}; {parts}: see {folder / DIFFERENCES}"])
     return bool(counts["closed"] or counts["not written"])
+
+
+def _preflight(settings: Settings, output: str, given: list[str]) -> NoReturn:
+    """Check the cluster, and end."""
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.collect.inventory import take_inventory
+    from apisix_ingress.diagnostics.doctor.nginx_preflight import preflight
+    from apisix_ingress.diagnostics.doctor.report import doctor_document, doctor_lines
+
+    if given or output not in ("text", "json"):
+        fail("--preflight reads the API server, without PATH, and has the formats text and json")
+
+    async def check(step: Step) -> list[Check]:
+        async with api_server(settings) as api:
+            return await preflight(api, settings, await take_inventory(api, settings, step=step))
+
+    document = doctor_document(run_with_progress(check))
+    print_report(document, doctor_lines(document), output)
+    raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
 
 
 def _print(report: MigrationReport, output: str) -> None:
