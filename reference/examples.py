@@ -21,6 +21,7 @@ TOPICS: Mapping[str, str] = {
     "authentication": "Authentication",
     "plugins": "Plugins",
     "stream": "TCP and UDP",
+    "gateway-api": "Gateway API",
     "gateway": "Whole gateways",
 }
 """Folder → title. `quickstart` belongs to the quick start; `backends` has the objects that other examples reference."""

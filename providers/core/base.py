@@ -67,6 +67,8 @@ class Provider(Generic[T]):
     workers: ClassVar[int] = 2
     urgent: ClassVar[bool] = False
     """Whether records of this provider are written before others."""
+    names_hosts: ClassVar[bool] = True
+    """Whether the hosts of its records are those of its namespace; a Gateway has hosts for routes of others."""
     offloads: ClassVar[bool] = True
     """Whether large objects are translated in a thread."""
 
@@ -252,7 +254,7 @@ class Provider(Generic[T]):
 
     def _neighbours_of(self, owner: ObjectKey, before: Iterable[Record]) -> frozenset[ObjectKey]:
         """Return the owners that now start or stop sharing a host with this owner."""
-        if self._options.host_ownership != "shared":
+        if self._options.host_ownership != "shared" or not self.names_hosts:
             return frozenset()
         after = self._world.desired.of_owner(owner).values()
         return self._world.neighbours.replace(owner, shared_hosts(before), shared_hosts(after))
@@ -279,7 +281,10 @@ class Provider(Generic[T]):
 
     def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
         stale = unread(item)
-        found = (*conflicts(self._world, owner), *shared(self._world, self._options, owner))
+        found = (
+            *conflicts(self._world, owner),
+            *(shared(self._world, self._options, owner) if self.names_hosts else ()),
+        )
         problems = (*((stale,) if stale else ()), *translation.problems, *found)
         generation = item.meta.generation if item else 0
         report = Report(generation, tuple(dict.fromkeys(problems)), translation.assessment)

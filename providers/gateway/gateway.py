@@ -12,6 +12,7 @@ class GatewayProvider(GatewayApiProvider):
     """Owns certificates, and the records that isolate listeners from each other."""
 
     kind = "Gateway"
+    names_hosts = False
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the records and the assessment of the Gateway."""

@@ -17,6 +17,8 @@ from apisix_ingress.kube.manifests import loader as manifests
 from apisix_ingress.lint.findings import find
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_ROWS
 from crds import KINDS, parse_spec, unknown_fields
 from e2e.devgateway.checks import check_record
 from e2e.devgateway.resources import RESOURCES
@@ -30,6 +32,10 @@ EXAMPLES = examples()
 KUBERNETES = {"v1": {"ConfigMap", "Service"}, "networking.k8s.io/v1": {"Ingress"}}
 GRANTS = {"gateway.networking.k8s.io/v1beta1": {"ReferenceGrant"}}
 CUSTOM = {"apisix.apache.org/v2": set(KINDS)}
+GATEWAYS = {
+    version: {row.kind for row in (*GATEWAY_ROWS, *EXTENSION_ROWS) if row.api_version == version}
+    for version in ("gateway.networking.k8s.io/v1", "apisix.apache.org/v1alpha1")
+}
 
 in_each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 
@@ -81,7 +87,7 @@ def test_the_order_of_the_objects_of_an_example_does_not_matter(example: Example
 @in_each_example
 def test_an_example_says_what_it_shows_and_has_known_kinds(example: Example) -> None:
     assert example.says.endswith((".", ":")), "begin the file with a comment that says what it shows"
-    known = {**KUBERNETES, **GRANTS, **CUSTOM}
+    known = {**KUBERNETES, **GRANTS, **CUSTOM, **GATEWAYS}
     assert [each for each in example.objects if each["kind"] not in known.get(each["apiVersion"], ())] == []
 
 

@@ -14,7 +14,7 @@ from apisix_ingress.model.objects import decode_custom
 from apisix_ingress.state.world import World
 from tests.unit.translation.gateway.objects import CLASS, gateway, listener, of_parents, route, rule
 from tests.unit.translation.objects import OPTIONS, make, service
-from tests.unit.translation.settling import bodies, problems, settle
+from tests.unit.translation.settling import bodies, prepare, problems, settle
 
 NAMED = replace(OPTIONS, ingress_class="ours")
 WELL = {"Accepted": "Accepted", "ResolvedRefs": "ResolvedRefs"}
@@ -347,3 +347,15 @@ def test_a_route_with_too_many_matches_is_in_no_index() -> None:
         "rules": [{"matches": [{"path": {"value": "/a"}}, {"path": {"value": "/b"}}]}],
     }
     assert match_values(decode_custom(make("HTTPRoute", "app", spec=spec), "HTTPRoute")) == ()
+
+
+def test_a_gateway_shares_its_hosts_with_routes_of_other_namespaces() -> None:
+    entry = gateway(listener(hostname="*.example.org", allowedRoutes={"namespaces": {"from": "All"}}))
+    app = route(
+        rule(), namespace="team", hostnames=["a.example.org"], parentRefs=[{"name": "gw", "namespace": "default"}]
+    )
+    found, loop = prepare(CLASS, entry, service(namespace="team"), app)
+    loop.settle()
+    loop.enqueue(ObjectKey("Gateway", "default", "gw"))
+    loop.settle()
+    assert (problems(found)["Gateway default/gw"], problems(found)["HTTPRoute team/app"]) == ([], [])
