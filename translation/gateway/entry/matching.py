@@ -84,7 +84,7 @@ def guards(entry: Entry, listener: Listener, address: str, options: Options) -> 
     if names := server_names(entry, listener):
         misdirected = [*where, ["!AND", ["scheme", "==", "https"], *names]]
         found.append(("misdirected", {"uri": "/*", **hosts, "priority": -98, "vars": misdirected} | abort(421)))
-    if _is_verified(entry, listener):
+    if (listener.hostname or address) and _is_verified(entry, listener):
         unverified = [*where, ["ssl_client_verify", "~=", _VERIFIED]]
         found.append(("unverified", {"uri": "/*", **hosts, "priority": -99, "vars": unverified} | abort(_CLOSE)))
     return found

@@ -207,6 +207,10 @@ def test_listeners_of_one_hostname_ask_for_the_same_client_certificates() -> Non
     clients = [body["client"] for body in ssls(found)]
     assert clients[0] == clients[1]
     assert clients[0]["skip_mtls_uri_regex"] == [".*"]
+    assert not [body for body in bodies(found).values() if str(body.get("name", "")).endswith("_unverified")], (
+        "without an address of its own, it would close connections of every other host"
+    )
+    found = settle(CLASS, *entries, pair(), *bundles(), options=POOL)
     unverified = [body for body in bodies(found).values() if str(body.get("name", "")).endswith("_unverified")]
     assert [each["plugins"]["fault-injection"]["abort"]["http_status"] for each in unverified] == [444]
     assert unverified[0]["vars"][-1] == ["ssl_client_verify", "~=", "SUCCESS"]
