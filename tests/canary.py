@@ -1,6 +1,6 @@
-"""Canaries of the tests without a cluster: secrets with a mark, and the search for the mark in whatever is printed.
+"""Canary secrets for tests without a cluster: secrets with a mark, and the search for the mark in all output.
 
-The fakes' keys carry the mark. A test whose captured output or log shows it fails, whatever it tested.
+The keys of the fakes contain the mark. A test fails if its captured output or log contains it.
 """
 
 import base64
@@ -9,16 +9,16 @@ from collections.abc import Generator, Iterable
 import pytest
 
 MARK = "c4n4ry5ecret"
-"""Its length is a multiple of three, so that base64 has few ways to write it."""
+"""Its length is a multiple of three, so that it has few base64 forms."""
 
 
 def marked(text: str) -> str:
-    """Return a secret that can be told wherever it turns up."""
+    """Return a secret that is recognized in any output."""
     return f"{MARK}-{text}"
 
 
 def _forms() -> tuple[str, ...]:
-    """Return the mark, and what of it base64 shows wherever it begins in the encoded text."""
+    """Return the mark and its base64 forms at every offset."""
     shifted = (base64.b64encode(b"." * shift + MARK.encode()).decode() for shift in range(3))
     return (MARK, *(text[4 if shift else 0 : -4] for shift, text in enumerate(shifted)))
 

@@ -1,4 +1,4 @@
-"""What holds for every test here: no secret is shown, no time is judged, what one sets up for logging ends with it."""
+"""Rules for every test here: no secret is shown, no timing is asserted, logging configuration ends with the test."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ settings.load_profile("untimed")
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_logger_is_kept() -> Iterator[None]:
-    """Let no logger remember its configuration, as those of the program do: a later test would log by it."""
+    """Do not cache the configuration of loggers, as the program does: a later test would use it."""
     configure = structlog.configure
 
     def uncached(**settings: Any) -> None:

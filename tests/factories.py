@@ -1,4 +1,4 @@
-"""Small factories of the values that tests speak in. Each call gives a new value; no fakes and no fixtures here."""
+"""Small factories of values for tests. Each call returns a new value; no fakes and no fixtures here."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -101,7 +101,7 @@ def make_record(
     body: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Record:
-    """Return a record with the short id of its name unless told otherwise; `fields` are those of `Record`."""
+    """Return a record with the short id of its name by default; `fields` are those of `Record`."""
     key = RecordKey(kind, short_id(name) if id is None else id)
     return Record(key, name, {"id": key.id, "name": name, **(body or {})}, **fields)
 

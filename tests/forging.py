@@ -1,4 +1,4 @@
-"""Names with the CRC-32 of other names: anybody can make them, so ids have to stand them."""
+"""Names with the CRC-32 of other names: anyone can forge them, so ids must handle them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FREE = 12
 
 
 def forge(target: str, prefix: str, suffix: str = "", *, number: int = 0) -> str:
-    """Return a name with the CRC-32 of `target`, in some microseconds.
+    """Return a name with the CRC-32 of `target`; takes microseconds.
 
     Args:
         target: The name to imitate.

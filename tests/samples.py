@@ -1,4 +1,4 @@
-"""What a scrape of the metrics says."""
+"""Samples of a scrape."""
 
 from collections.abc import Mapping
 

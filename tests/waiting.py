@@ -1,4 +1,4 @@
-"""Waiting for what comes about in a while, for tests that run the real loop."""
+"""Waiting for conditions, for tests that run the real loop."""
 
 import asyncio
 from collections.abc import Callable

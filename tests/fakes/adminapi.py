@@ -1,6 +1,6 @@
-"""An Admin API in this process, over real HTTP: what a client sees of one that works, and faults on demand.
+"""An Admin API in this process, over real HTTP: a working one, with faults on demand.
 
-It keeps whatever body it is given; schemas and references are not checked. `e2e/devgateway` is the one that judges.
+It stores any body; schemas and references are not checked. `e2e/devgateway` validates them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Instead = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
 @dataclass(slots=True)
 class AdminFault:
-    """What goes wrong for matching requests.
+    """A fault for matching requests.
 
     Attributes:
         method: Regular expression that the method has to match as a whole.
@@ -31,7 +31,7 @@ class AdminFault:
         status: Answer with this status; 0: answer as usual, after the delay.
         delay: Seconds before anything happens.
         cut: Close the connection instead of answering.
-        apply: Carry the request out all the same: its reply is what gets lost.
+        apply: Apply the request nevertheless: only its response is lost.
         times: How many requests it hits; None: all.
     """
 
@@ -63,10 +63,10 @@ class FakeAdminApi(Listening):
         self.seen: list[tuple[str, str]] = []
         """(method, path below the Admin API) of every request."""
         self.agents: set[str] = set()
-        """What clients call themselves."""
+        """The User-Agents of clients."""
         self.faults: list[AdminFault] = []
         self.instead: Instead | None = None
-        """Answers a request in its own way, if it returns something."""
+        """Overrides the response to a request if it returns one."""
         self._revision = 1
         self._revisions: dict[str, int] = {}
 
@@ -82,7 +82,7 @@ class FakeAdminApi(Listening):
 
     @property
     def writes(self) -> list[tuple[str, str]]:
-        """The requests that would change something."""
+        """The requests that write."""
         return [seen for seen in self.seen if seen[0] in WRITES]
 
     def ids(self, kind: str) -> set[str]:

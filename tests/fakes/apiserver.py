@@ -2,7 +2,7 @@
 
 Lists with limit and continue, watches with replay and bookmarks, 410 after a compaction, CRUD with optimistic locking,
 merge patches and the status subresource behave as kube-apiserver does; `e2e/stories/platform/test_kube_client.py` runs
-the same cases against the real one. Admission, defaulting, RBAC and schemas are absent: faults say what is forbidden.
+the same cases against the real one. Admission, defaulting, RBAC and schemas are absent: faults replace them.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class FakeApiServer(Objects, Listening):
         Objects.__init__(self, kinds)
         Listening.__init__(self)
         self.token = token
-        """The bearer token that is accepted; empty: any, and none."""
+        """The accepted bearer token; empty accepts any token, or none."""
         self.bookmarks = True
         self.seen: list[Seen] = []
         self.faults: list[Fault] = []
@@ -64,7 +64,7 @@ class FakeApiServer(Objects, Listening):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def kubeconfig(self, path: Path, *, user: Mapping[str, Any] | None = None) -> Path:
@@ -86,7 +86,7 @@ class FakeApiServer(Objects, Listening):
     # Open watches, from outside.
 
     def order(self, plural: str, order: bytes | str) -> int:
-        """Tell the open watches of a kind: raw bytes to send, `end`, `cut`, `bookmark` or `stall`; return how many."""
+        """Send raw bytes, `end`, `cut`, `bookmark` or `stall` to the open watches of a kind; return their number."""
         chosen = [watch for watch in self._watches if watch.plural == plural]
         for watch in chosen:
             watch.orders.put_nowait(order)

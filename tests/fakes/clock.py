@@ -41,7 +41,7 @@ class FakeClock:
         self._wall += timedelta(seconds=seconds)
 
     def shift(self, seconds: float) -> None:
-        """Move the time without waking anybody: for tests without a loop."""
+        """Move the time without waking sleepers: for tests without a loop."""
         self._time += seconds
 
     @property
@@ -52,7 +52,7 @@ class FakeClock:
         return self._sleepers[0][0] if self._sleepers else None
 
     async def settle(self) -> None:
-        """Let everything run that can run without time passing."""
+        """Run everything that can run without time passing."""
         for _ in range(_SETTLE_TURNS):
             await asyncio.sleep(0)
 
@@ -70,7 +70,7 @@ class FakeClock:
         await self.settle()
 
     async def run_to_next(self) -> bool:
-        """Let time pass until the next sleeper wakes; return False if nobody sleeps."""
+        """Let time pass until the next sleeper wakes; return False without sleepers."""
         await self.settle()
         due = self.next_wake
         if due is None:

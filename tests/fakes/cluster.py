@@ -1,4 +1,4 @@
-"""A gateway cluster as conditions see it: told how far each record is."""
+"""A gateway cluster for conditions, with scripted states of records."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from apisix_ingress.model.keys import RecordKey
 
 @dataclass
 class FakeCluster:
-    """A cluster where a record is applied unless told otherwise; keeps what it was asked for."""
+    """A cluster in which records are applied by default; it keeps the requested keys."""
 
     name: str = "default"
     states: dict[RecordKey, RecordState] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What is asked of the API server in this process, and what goes wrong with it on demand."""
+"""Requests to the API server in this process, and its faults on demand."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Fault:
-    """What goes wrong for matching requests.
+    """A fault for matching requests.
 
     Attributes:
         verb: As in `Seen`, or `*`.
@@ -28,7 +28,7 @@ class Fault:
         body: Text of that answer; None: a Status object.
         retry_after: Header of that answer, seconds.
         delay: Seconds before anything happens.
-        apply: Carry the request out all the same: its reply is what gets lost.
+        apply: Apply the request nevertheless: only its response is lost.
         cut: Close the connection instead of answering.
         hang: Never answer.
         when: Further condition.

@@ -1,6 +1,6 @@
-"""A gateway cluster in memory, with faults from a seed, and a loop on which time only passes when nobody has work.
+"""A gateway cluster in memory, with faults from a seed, and a loop on which time passes only when no task can run.
 
-The fake keeps the Admin API's rules on references and notes every breach of the order in which records must be written.
+The fake enforces the Admin API's rules on references and records every violation of the order of writes.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ OURS = owner_labels("apisix-ingress")
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Lets the loop's time jump to its next timer, since nothing comes from outside."""
+    """Lets the loop's time jump to its next timer, since there are no external events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class LoopClock:
 
 @dataclass
 class Faults:
-    """Shares of calls (0 to 1) that fail, and how."""
+    """Shares of calls (0 to 1) that fail, by kind of failure."""
 
     lost_request: float = 0.0
     lost_reply: float = 0.0
@@ -76,10 +76,10 @@ class Faults:
 
 @dataclass
 class FakeGateway:
-    """What one cluster has stored; outlives the controllers that write to it.
+    """The content of one cluster; it outlives the controllers that write to it.
 
-    A body with a true `bad` is rejected. `excused` are records that were removed behind the controller's back:
-    it cannot know yet that others dangle. `schemas` are what it publishes, by path; it fills in their defaults.
+    A body with a true `bad` is rejected. `excused` are records that were removed by someone else: it cannot know yet
+    that references to them dangle. `schemas` are the published ones, by path; it fills in their defaults.
     """
 
     rng: random.Random = field(default_factory=lambda: random.Random(0))
@@ -97,7 +97,7 @@ class FakeGateway:
     revisions: dict[RecordKey, int] = field(default_factory=dict)
 
     def put(self, key: RecordKey, body: FrozenJson) -> None:
-        """Carry out a write, or refuse it as the Admin API does."""
+        """Apply a write, or reject it like the Admin API."""
         if body.get("bad"):
             raise GatewayRejected(400, f"{key} is bad")
         for ref in references(key.kind, body):
@@ -112,7 +112,7 @@ class FakeGateway:
         self.excused.discard(key)
 
     def filled(self, key: RecordKey, body: FrozenJson) -> FrozenJson:
-        """Return a body with the defaults of the fields and plugins that stand beside each other, as schemas tell."""
+        """Return a body with the defaults of its fields and plugins according to the schemas."""
         schema = self.schemas.get(f"schema/{key.kind.removesuffix('s')}", {})
         whole = {**_defaults_of(schema), **body}
         known = self.schemas.get("plugins?all=true&subsystem=http", {})
@@ -122,7 +122,7 @@ class FakeGateway:
         return whole
 
     def delete(self, key: RecordKey) -> None:
-        """Carry out a delete, or refuse it as the Admin API does."""
+        """Apply a delete, or reject it like the Admin API."""
         users = [other for other in self.stored if key in self.refs_of(other)]
         if users and key in self.stored:
             if all(is_owned(self.stored[other].get("labels"), "apisix-ingress") for other in users):
@@ -135,7 +135,7 @@ class FakeGateway:
         return set(references(key.kind, self.stored[key]))
 
     def meddle(self, key: RecordKey, body: FrozenJson | None) -> None:
-        """Change a record behind the controller's back; None removes it."""
+        """Change a record manually; None removes it."""
         if body is None:
             self.stored.pop(key, None)
             self.excused.add(key)
@@ -164,7 +164,7 @@ def _defaults_of(schema: FrozenJson) -> dict[str, Any]:
 
 
 class FakeBackend:
-    """A controller's way to a `FakeGateway`; takes virtual time, and fails as the gateway's faults say."""
+    """A controller's connection to a `FakeGateway`; takes virtual time, and fails according to the gateway's faults."""
 
     def __init__(self, gateway: FakeGateway, *, timeout: float = 5.0) -> None:
         self._gateway = gateway
@@ -271,7 +271,7 @@ class FakeBackend:
             raise GatewayUnavailable("disconnected", sent=True)
 
     async def _hang(self) -> None:
-        """Wait for an answer in vain while the gateway hangs."""
+        """Wait without an answer while the gateway hangs."""
         if self._gateway.faults.hung:
             await asyncio.sleep(self._timeout)
             raise GatewayUnavailable(f"no answer within {self._timeout:g} s")
@@ -312,12 +312,12 @@ class FakeWanted:
         return tuple(self.records)
 
     def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
-        """The records count as made in their order."""
+        """The records are treated as created in this order."""
         keys, takes = list(self.records), self.records[key].takes
         return (other for other in reversed(keys[: keys.index(key)]) if self.records[other].takes & takes)
 
     def replace(self, records: Iterable[Record]) -> list[RecordKey]:
-        """Want these records and no others; return the keys of what changed."""
+        """Set the desired records; return the keys of changed ones."""
         after = {record.key: record for record in records}
         keys = sorted({*self.records, *after})
         changed = [key for key in keys if self.records.get(key) != after.get(key)]
@@ -326,7 +326,7 @@ class FakeWanted:
 
 
 def make_record(key: RecordKey, /, *, existing_only: bool = False, **body: Any) -> Record:
-    """Return a record of ours with a body that has an id, a name and labels."""
+    """Return a managed record with a body that has an id, a name and labels."""
     name = f"name-{key.id}"
     whole = {"id": key.id, "name": name, "labels": OURS, **body}
     return Record(key, name, whole, existing_only=existing_only)

@@ -1,4 +1,4 @@
-"""Answers of an Admin API that means harm: large, endless, slow, deep, or made for patterns that backtrack."""
+"""Responses of a hostile Admin API: large, endless, slow, deeply nested, or causing patterns to backtrack."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ ANSWERS: Mapping[str, tuple[str, Answer]] = {
     "slow list": ("GET", lambda request: (200, _endless(b'{"list":[', b" "), 0.2)),
     "slow answer": ("PUT", lambda request: (200, _endless(b"{", b" "), 0.2)),
 }
-"""Name → the method that is answered so, and how: a response, or status, pieces and seconds between two of them."""
+"""Name → the method, and its response: a response, or status, pieces and seconds between two pieces."""
 
 
 def answering(name: str) -> Instead:
-    """Return what makes a `FakeAdminApi` answer in one of these ways."""
+    """Return the override that gives a `FakeAdminApi` one of these responses."""
     method, make = ANSWERS[name]
 
     async def answer(request: web.Request) -> web.StreamResponse | None:
@@ -53,7 +53,7 @@ def answering(name: str) -> Instead:
 
 
 def refusing(words: str = "no") -> Instead:
-    """Return what makes a `FakeAdminApi` refuse each route, with what was sent at the end of a long message."""
+    """Return the override that rejects each route with a long message that ends with the body."""
 
     async def answer(request: web.Request) -> web.StreamResponse | None:
         if request.method != "PUT" or "/routes/" not in request.path:

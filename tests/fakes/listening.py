@@ -16,7 +16,7 @@ class Listening(ABC):
 
     @abstractmethod
     def _app(self) -> web.Application:
-        """Return what answers."""
+        """Return the handler."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -28,7 +28,7 @@ class Listening(ABC):
         await self.stop()
 
     async def start(self) -> None:
-        """Listen; after a `stop` on the same port, with all that it held."""
+        """Listen; after a `stop`, on the same port with the same content."""
         self._runner = web.AppRunner(self._app(), shutdown_timeout=0.0, handler_cancellation=True)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()

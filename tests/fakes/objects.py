@@ -1,7 +1,7 @@
-"""The objects of an API server and what can be asked of them, without a network: lists, CRUD, versions, history.
+"""The objects of an API server and requests for them, without a network: lists, CRUD, versions, history.
 
 Lists with limit and continue, optimistic locking, patches and the status subresource behave as kube-apiserver does.
-Who asks how, and what becomes of watches, is known to who serves them.
+`apiserver` serves the requests and watches.
 """
 
 import base64
@@ -42,14 +42,14 @@ class Objects:
     # From outside.
 
     def put(self, manifest: Manifest, *, status: bool = True) -> Manifest:
-        """Create an object or replace it whole, status included."""
+        """Create or replace an object, including its status."""
         kind = self._kind_of(manifest)
         name = _name_of(manifest, kind)
         before = self._items.get(kind.plural, {}).get(name)
         return self._store(kind, name, manifest, before=before, keep_status=not status)
 
     def remove(self, plural: str, name: str, namespace: str = "default") -> None:
-        """Delete an object; watchers are told."""
+        """Delete an object; watchers get an event."""
         key = (namespace if self.kinds[plural].namespaced else "", name)
         self._delete(plural, key)
 
@@ -73,7 +73,7 @@ class Objects:
         self._changes.clear()
 
     def roll_back(self, version: int) -> None:
-        """Count on from a smaller version, as after a restored backup."""
+        """Continue from a smaller version, as after a restored backup."""
         self.version = version
         self.compacted = 0
         self._changes.clear()
@@ -83,14 +83,14 @@ class Objects:
         self.kinds[kind.plural] = kind
 
     def uninstall(self, plural: str) -> Kind:
-        """Stop serving a kind, without a word to its watchers; its objects are lost."""
+        """Stop serving a kind without an event; its objects are lost."""
         self._items.pop(plural, None)
         return self.kinds.pop(plural)
 
     # Requests.
 
     def respond(self, seen: Seen) -> Manifest:
-        """Carry a request out, a watch excepted, and return the answer; raises Refusal."""
+        """Handle a request other than a watch and return the response; raises Refusal."""
         plural, namespace, name, subresource = self.parse(seen.path)
         if not plural:
             return self._discover(seen.path)
@@ -265,7 +265,7 @@ class Objects:
         return item
 
     def _publish(self, type: str, plural: str, item: Manifest) -> Change:
-        """Note a change; whoever serves watches tells them."""
+        """Record a change and notify the watches."""
         change = Change(self.version, type, plural, wire.copied(item))
         self._changes.append(change)
         return change

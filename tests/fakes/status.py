@@ -1,4 +1,4 @@
-"""What a status writer is given by a test."""
+"""Inputs of a status writer in tests."""
 
 from dataclasses import dataclass, field
 

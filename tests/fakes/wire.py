@@ -1,4 +1,4 @@
-"""How the answers of an API server look: Status objects, and the lines of a watch."""
+"""Responses of an API server: Status objects, and the lines of a watch."""
 
 import json
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The command line as its users have it: a process in a folder of its own, without anything that configures it."""
+"""The command line as a process in a separate folder, without any configuration."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def environment(home: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Cli:
-    """Runs the command line in a folder of its own."""
+    """Runs the command line in a separate folder."""
 
     folder: Path
 

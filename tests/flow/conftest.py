@@ -1,4 +1,4 @@
-"""What most tests of the whole program talk to and run; those that need another server have their own."""
+"""The servers and the program for most flow tests; tests that need other servers start them."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The whole program in one process, between an API server and a gateway: what its tests stand on."""
+"""Runs the whole program in one process, between an API server and a gateway."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -33,7 +33,7 @@ SERVED = {kind.kind: kind for kind in KINDS} | {
 
 @dataclass
 class App:
-    """The program at work."""
+    """The running program."""
 
     server: FakeApiServer
     gateway: FakeAdminApi
@@ -64,17 +64,17 @@ class App:
         return [path for method, path in self.gateway.seen if method == "DELETE"]
 
     async def probe(self) -> tuple[int, str]:
-        """Return what /readyz says."""
+        """Return the response of /readyz."""
         return await self.ask("/readyz")
 
     async def ask(self, path: str) -> tuple[int, str]:
-        """Return what a path says."""
+        """Return the response of a path."""
         url = f"http://127.0.0.1:{self.port}{path}"
         async with aiohttp.ClientSession() as session, session.get(url) as reply:
             return reply.status, await reply.text()
 
     def is_paused(self) -> float | None:
-        """Return what the metrics say of the cluster."""
+        """Return the metrics of the cluster."""
         return sample(self.controller.metrics, "breaker_open", {"cluster": "default"})
 
 
@@ -92,7 +92,7 @@ def settings(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: i
 
 @asynccontextmanager
 async def running(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, *, key: str = "") -> AsyncIterator[App]:
-    """Run the program; at the end it is stopped, and has to leave no task behind."""
+    """Run the program; at the end it is stopped and must not leave tasks behind."""
     before, stop, port = asyncio.all_tasks(), asyncio.Event(), free_port()
     async with AsyncExitStack() as held:
         controller = await build(settings(server, gateway, folder, port, key), None, held)
@@ -106,7 +106,7 @@ async def running(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, *,
 
 
 async def _ended(before: set[asyncio.Task[Any]]) -> None:
-    """Wait until no task is left of those that were not there before; the servers' end with their connections."""
+    """Wait until all new tasks have ended; tasks of servers end with their connections."""
     while asyncio.all_tasks() - before - {asyncio.current_task()}:  # noqa: ASYNC110  # see above
         await asyncio.sleep(0.01)
 
@@ -154,6 +154,6 @@ def nodes(gateway: FakeAdminApi) -> list[str]:
 
 
 def is_ready(item: Manifest) -> bool:
-    """Return whether the object has a condition that is True for what it says now."""
+    """Return whether the object has a condition that is True for its current generation."""
     conditions = (item.get("status") or {}).get("conditions", [])
     return any(c["status"] == "True" and c["observedGeneration"] == item["metadata"]["generation"] for c in conditions)

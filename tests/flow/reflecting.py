@@ -1,4 +1,4 @@
-"""A reflector between an API server over HTTP and a store: what the tests of reflectors stand on."""
+"""Runs a reflector between an API server over HTTP and a store."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ QUICK = OPTIONS(silent_watches=1000, yield_every=5)
 
 
 class Notes(ReflectorObserver):
-    """An observer that writes everything down."""
+    """An observer that records everything."""
 
     def __init__(self) -> None:
         self.lists: list[int] = []

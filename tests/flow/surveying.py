@@ -1,4 +1,4 @@
-"""What surveys are tried on: an API server and a gateway with a route in effect, and the command line beside them."""
+"""An API server and a gateway with a route in effect, and the command line, for tests of diagnostics."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -55,7 +55,7 @@ def say(item: Manifest, status: str = "True", message: str = "Sync Successfully"
 
 @dataclass
 class SurveyHarness:
-    """An API server and a gateway, and the command line beside them."""
+    """An API server, a gateway and the command line."""
 
     server: FakeApiServer
     gateway: FakeAdminApi
@@ -69,7 +69,7 @@ class SurveyHarness:
             return await take_inventory(api, settings)
 
     async def fill(self) -> None:
-        """Give the gateway what is wanted."""
+        """Write the desired records to the gateway."""
         found = await self.inventory()
         for key, record in found.world.desired.records("default").items():
             self.gateway.records.setdefault(key.kind, {})[key.id] = dict(record.body)
@@ -86,7 +86,7 @@ class SurveyHarness:
         return found
 
     def lead(self, *, seconds: float = 1.0, namespace: str = "default", holder: str = "one") -> None:
-        """Have somebody lead, who renewed some seconds ago."""
+        """Create a lease that was renewed some seconds ago."""
         moment = (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
         spec = {"holderIdentity": holder, "renewTime": moment, "leaseDurationSeconds": 60}
         self.server.put(plain("Lease", "apisix-ingress-leader", meta={"namespace": namespace}, spec=spec))

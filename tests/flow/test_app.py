@@ -1,4 +1,4 @@
-"""The whole program in one process, between an API server and a gateway that fail in every way they can.
+"""The whole program in one process, between an API server and a gateway with all kinds of faults.
 
 Whatever happens, it converges, nothing is deleted by mistake, and `run` ends with nothing left behind.
 """

@@ -1,4 +1,4 @@
-"""A running program takes the steps of the two paths of docs/architecture.md, in their order."""
+"""A running program takes the steps of the two paths in docs/architecture.md in order."""
 
 import inspect
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +20,7 @@ OPTIONAL = ("FairRests.worked", "RecordRateLimit.delay", "StatusSchedule.until_r
 
 @contextmanager
 def recording(places: list[Place]) -> Iterator[list[str]]:
-    """Write down which of these methods are called."""
+    """Record which of these methods are called."""
     calls: list[str] = []
 
     def recorded(place: Place) -> Any:

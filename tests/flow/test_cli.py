@@ -1,4 +1,4 @@
-"""The command line as its users meet it: help, standard streams, paths, exit status; and the small commands."""
+"""The command line as users see it: help, standard streams, paths, exit status; and the small commands."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""The fake API server where it could differ from the real one in a way that hides or makes up mistakes of clients."""
+"""The fake API server, where differences from the real one could hide or simulate mistakes of clients."""
 
 import asyncio
 import json

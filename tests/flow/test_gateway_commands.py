@@ -21,7 +21,7 @@ def at(gateway: FakeAdminApi) -> tuple[str, ...]:
 
 
 async def fill(gateway: FakeAdminApi, cli: Cli) -> None:
-    """Put into a gateway what the quick start wants."""
+    """Fill a gateway with the records of the quick start."""
     _, document = await cli.json("translate", "-f", MANIFESTS)
     for kind, bodies in document["records"].items():
         gateway.records[kind] = {body["id"]: body for body in bodies}
@@ -265,7 +265,7 @@ async def test_orphans_lists_what_nobody_looks_after_and_only_reads(cli: Cli) ->
 
 
 async def stolen(gateway: FakeAdminApi, cli: Cli, kind: str = "routes") -> str:
-    """Take our labels off one record; return its name on the command line."""
+    """Remove our labels from one record; return its name on the command line."""
     await fill(gateway, cli)
     id_ = min(gateway.records[kind])
     gateway.records[kind][id_] = {**gateway.records[kind][id_], "labels": {"team": "shop"}}

@@ -1,4 +1,4 @@
-"""A gateway that answers with what is large, endless, slow or made for backtracking: the program stays in command."""
+"""A gateway with responses that are large, endless, slow or cause backtracking: the program stays responsive."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""`lint` as its users meet it, and what holds for every command."""
+"""`lint` as users see it, and rules for every command."""
 
 import inspect
 import json

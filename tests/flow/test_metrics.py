@@ -1,4 +1,4 @@
-"""What /metrics says of the whole program, scraped over HTTP: every documented figure moves when its thing happens."""
+"""The metrics of the whole program, scraped over HTTP: every documented metric changes when it should."""
 
 import asyncio
 import base64
@@ -48,7 +48,7 @@ async def scrape(app: App) -> Scrape:
 
 
 class Moves(NamedTuple):
-    """What is expected of one figure: it rises, or comes to a value."""
+    """The expectation for one metric: it rises, or reaches a value."""
 
     name: str
     labels: Labels
@@ -66,7 +66,7 @@ Act = Callable[[App], Awaitable[None] | None]
 
 
 class Case(NamedTuple):
-    """Something that happens, and the figures that move by it."""
+    """An event, and the metrics that change because of it."""
 
     act: Act
     moves: tuple[Moves, ...]
@@ -230,7 +230,7 @@ def quick_reflectors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def until_moved(app: App, before: Scrape, moves: tuple[Moves, ...]) -> None:
-    """Scrape until every figure has moved; some move back soon after."""
+    """Scrape until every metric has changed; some change back soon."""
     waiting, now = list(moves), before
     try:
         async with asyncio.timeout(BOUND):

@@ -1,4 +1,4 @@
-"""Watches of reflectors, which an API server ends, cuts, garbles, refuses or forgets in every way that was seen."""
+"""Watches of reflectors that an API server ends, cuts, corrupts, rejects or stalls."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What reflectors do not believe: events of the past, lists that hide objects, and a 404 for whatever is asked."""
+"""Inconsistent responses that reflectors reject: old events, lists that hide objects, and 404 for everything."""
 
 import asyncio
 from dataclasses import replace
@@ -121,7 +121,7 @@ async def test_throttled_watches_are_not_listed_for(server: FakeApiServer, tmp_p
 
 
 def note_waits(harness: ReflectorHarness) -> list[float]:
-    """Have the reflector wait for nothing; return the seconds that it would have waited, which grow."""
+    """Let the reflector skip its waits; return the growing delays that it would have had."""
     waits: list[float] = []
 
     async def noted(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Kinds that an API server does not have, has in another version, or does not let us read."""
+"""Kinds that an API server does not serve, serves in another version, or does not permit to read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Objects that reflectors find hard to read: broken, nested too deep, very large."""
+"""Objects that are hard to read: invalid, nested too deeply, very large."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ REASON = "nested deeper than 200 levels"
 
 @pytest.fixture
 def spell(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Return what makes the server write that many levels in place of NESTED, in lists and in events."""
+    """Return an override that makes the server write that many levels instead of NESTED, in lists and events."""
 
     def spell(levels: int) -> None:
         mark, nested, event = json.dumps(NESTED), "[" * levels + "]" * levels, wire.event

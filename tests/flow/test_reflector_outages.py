@@ -1,4 +1,4 @@
-"""API servers that are away for a while, or fail, and how soon reflectors go on."""
+"""API servers that are unreachable or failing for a while, and how soon reflectors continue."""
 
 from dataclasses import replace
 from pathlib import Path

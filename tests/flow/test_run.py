@@ -1,4 +1,4 @@
-"""The command `run` as its users meet it: what ends it with one line, and what it outlives."""
+"""The command `run` as users see it: errors that end it with one line, and faults that it survives."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ class Running:
     port: int
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """Return what it logged under a name."""
+        """Return its log lines with an event name."""
         lines = map(json.loads, whole_lines(self.log))
         return [line for line in lines if line["event"] == name]
 

@@ -15,7 +15,7 @@ from tests.waiting import until
 
 @asynccontextmanager
 async def leading(cli: Cli, before: Sequence[str] = ()) -> AsyncIterator[tuple[asyncio.subprocess.Process, Path]]:
-    """Start a controller, by a command that goes before; return it and its log once it leads."""
+    """Start a controller after another command; return it and its log once it leads."""
     log = cli.folder / "log"
     async with FakeAdminApi() as gateway:
         options = ("--http-listen", "127.0.0.1:0", "--log-format", "json", "--manifests", str(QUICKSTART))
@@ -35,7 +35,7 @@ async def leading(cli: Cli, before: Sequence[str] = ()) -> AsyncIterator[tuple[a
 
 @contextmanager
 def heeded(number: signal.Signals) -> Iterator[None]:
-    """Let processes that are started now heed a signal: who runs the tests under nohup has it ignored."""
+    """Restore the default handling of a signal for new processes: under nohup it is ignored."""
     before = signal.signal(number, signal.SIG_DFL)
     try:
         yield

@@ -32,7 +32,7 @@ SHOP = ObjectKey("Ingress", "default", "shop")
 
 
 class StatusHarness(StatusObserver):
-    """Reflectors, the writer and the recorder of two kinds at work."""
+    """Reflectors, the writer and the recorder of two kinds."""
 
     def __init__(self, server: FakeApiServer, api: KubeApi) -> None:
         self.server = server
@@ -191,7 +191,7 @@ async def test_conditions_and_fields_of_others_are_kept(harness: StatusHarness) 
 
 
 def put_conditions(harness: StatusHarness, *conditions: dict[str, Any]) -> None:
-    """Be another writer of the status."""
+    """Write the status as another client."""
     item = harness.server.get("apisixroutes", "web") or {}
     harness.server.put({**item, "status": {**item["status"], "conditions": list(conditions)}})
 

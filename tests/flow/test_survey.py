@@ -1,4 +1,4 @@
-"""Commands that look at an API server and its gateways, over HTTP: they report whatever is away or refused."""
+"""Commands that read an API server and its gateways over HTTP: they report what is unreachable or forbidden."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""The command `bundle`, over HTTP: nothing secret is in it, and no file is lost to it."""
+"""The command `bundle`, over HTTP: it contains no secrets and overwrites no file."""
 
 import base64
 import json

@@ -20,7 +20,7 @@ REVIEWS = "selfsubjectaccessreviews"
 
 
 def allow(*, but: str = "") -> Fault:
-    """Return what answers reviews of rights: yes, or no to one resource."""
+    """Return the override that answers access reviews: yes, except for one resource."""
 
     def is_asked(seen: Any) -> bool:
         return bool(seen.body["spec"]["resourceAttributes"]["resource"] == but)
@@ -138,7 +138,7 @@ def hook(authority: CA | None, **rest: Any) -> Manifest:
 
 
 def pair(authority: CA, days: float, host: str = "hook.default.svc", name: str = "hook") -> Manifest:
-    """Return a Secret with a certificate that ends in some days."""
+    """Return a Secret with a certificate that expires in some days."""
     now = datetime.now(UTC)
     leaf = authority.issue_cert(host, not_before=now - timedelta(days=99), not_after=now + timedelta(days=days))
     data = {"tls.crt": leaf.cert_chain_pems[0].bytes(), "tls.key": leaf.private_key_pem.bytes()}

@@ -1,4 +1,4 @@
-"""The command `wait`, over HTTP: it continues while something is away, and reports why an object is not live."""
+"""The command `wait`, over HTTP: it continues during outages, and reports why an object is not live."""
 
 import pytest
 from pydantic import SecretStr
@@ -132,7 +132,7 @@ async def test_wait_goes_on_for_an_ingress_while_a_gateway_does_not_answer(
 
 
 async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
-    """Return what a gateway with faults makes of a write, in the words that a condition has."""
+    """Return the message of a condition for a write to a gateway with faults."""
     key = AdminKey(lambda: SecretStr(gateway.key))
     # Only one that is slow is to run out of time.
     seconds = 0.2 if any(fault.delay for fault in faults) else 30.0

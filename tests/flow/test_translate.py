@@ -1,4 +1,4 @@
-"""The command `translate` as its users meet it: its document, what it warns of, and what it says of manifests."""
+"""The command `translate` as users see it: its document, its warnings, and the problems of manifests."""
 
 import json
 

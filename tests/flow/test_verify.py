@@ -18,7 +18,7 @@ HOST = "shop.example.org"
 
 @dataclass
 class Gateway:
-    """A server whose answers are noisy as those of real services are: counters, several Pods, ids."""
+    """A server whose responses vary like those of real services: counters, several Pods, ids."""
 
     changed: Mapping[str, Callable[[web.Request], web.Response]] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)

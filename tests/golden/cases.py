@@ -1,6 +1,6 @@
-"""Golden cases: a folder each, with objects and what they are to become.
+"""Golden cases: one folder each, with objects and the expected records.
 
-`in.yaml` has the objects, `state-N.yaml` all of them after a change; a line `base: <namespace>` stands for the objects
+`in.yaml` has the objects, `state-N.yaml` all of them after a change; a line `base: <namespace>` includes the objects
 of `base.yaml` in that namespace. `want.yaml` and `want-N.yaml` have the records and the problems of every object that
 was translated, `options.yaml` settings that differ from the defaults, `status.yaml` the published addresses of each
 Ingress and the settings for them, `NOTE` the reason for a case that needs one.
@@ -101,7 +101,7 @@ def _text(path: Path) -> str:
 
 
 def document(outcome: Outcome) -> JsonObject:
-    """Return an outcome as a golden file has it."""
+    """Return an outcome in the format of a golden file."""
     records: dict[str, list[JsonObject]] = {}
     for key in sorted(outcome.records):
         body = orjson.loads(outcome.records[key].payload)

@@ -1,4 +1,4 @@
-"""`--update-golden`: write what the translators say now into the golden files; the diff is read by eye."""
+"""`--update-golden`: write the current output of the translators to the golden files; read the diff."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """An offline controller for golden tests: objects in, records and problems out, through the product's providers.
 
-Only the gateway is played: a mapping that keeps what is held or still needed.
+Only the gateway is simulated: a mapping that keeps held and needed records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLUSTER = "default"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a gateway has once everything has settled, and what is wrong with whom."""
+    """The final content of a gateway, and the problems of objects."""
 
     records: Mapping[RecordKey, Record]
     problems: Mapping[ObjectKey, tuple[Problem, ...]]
@@ -34,7 +34,7 @@ class Outcome:
 
 
 def settle(objects: Iterable[JsonObject], options: Options) -> Outcome:
-    """Return what a fresh controller with an empty gateway makes of some objects."""
+    """Return the outcome of a new controller with an empty gateway for some objects."""
     return Driver(options).apply(objects)
 
 
@@ -53,7 +53,7 @@ class Driver:
         return self._world
 
     def apply(self, objects: Iterable[JsonObject]) -> Outcome:
-        """Make the world equal to these objects, and the gateway equal to what they ask for."""
+        """Update the state to these objects, and the gateway to their records."""
         found: dict[str, list[KubeObject]] = {kind: [] for kind in self._resources}
         for raw in objects:
             if raw["kind"] in found:
@@ -66,7 +66,7 @@ class Driver:
         return Outcome(dict(self._gateway), problems)
 
     def _sync(self) -> None:
-        """Write what is wanted; delete what is not, unless it is held or a record that stays names it."""
+        """Write desired records; delete others unless they are held or a remaining record refers to them."""
         desired = self._world.desired
         wanted = desired.records(CLUSTER)
         for key, record in wanted.items():

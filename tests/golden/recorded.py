@@ -1,7 +1,7 @@
-"""What controller 1.8.4 sent for the golden cases, and in what ours differs from it.
+"""What controller 1.8.4 sent for the golden cases, and the differences from it.
 
-`recorded.jsonl` has a case a line: the bodies as they were sent (without private keys), the condition of each object
-after each state, and, where the recording shows a defect of 1.8, the number of the defect or the rule that it breaks;
+`recorded.jsonl` has one case per line: the bodies as sent (without private keys), the condition of each object after
+each state, and, where the recording shows a defect of 1.8, the number of the defect or the rule that it breaks;
 `recorded_as` is the name, and the namespace, under which the case was recorded.
 `differences.yaml` lists every case whose records or conditions are not those of the recording. Nothing here translates.
 """
@@ -22,14 +22,14 @@ from tests.golden.cases import Case, normal
 
 ROOT = Path(__file__).parent
 UNREFERENCED = "False, unreferenced"
-"""1.8 said so of an ApisixUpstream as long as any upstream that it could decorate does not exist."""
+"""The condition in 1.8 of an ApisixUpstream while an upstream that it could configure does not exist."""
 FAILING = ("error ", "degraded ")
 """Problems that make a condition False: nothing was published, or not all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What 1.8 sent and said once a state had settled."""
+    """The records and conditions of 1.8 once a state had settled."""
 
     records: Mapping[str, Any]
     conditions: Mapping[str, str]
@@ -82,7 +82,7 @@ def _kinds(want: JsonObject, recorded: State) -> Iterator[str]:
 
 
 def comparable(records: Mapping[str, list[JsonObject]]) -> JsonObject:
-    """Return records without what stands in no relation to the objects.
+    """Return records without content that does not depend on the objects.
 
     1.8 kept weights in a label `meta_weight` of upstreams; the weights are in the route, and nothing reads the label.
     """

@@ -1,4 +1,4 @@
-"""The golden cases with addresses of Ingresses: what their status is to show."""
+"""The golden cases with addresses of Ingresses: the expected status."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How golden files are written and read: what they leave out is compared all the same."""
+"""How golden files are written and read: omitted parts are compared nevertheless."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every golden case through `lint`: what `translate` says of a case has a code and a place."""
+"""Every golden case through `lint`: each problem that `translate` reports has a code and a position."""
 
 from pathlib import Path
 

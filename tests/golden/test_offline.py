@@ -1,4 +1,4 @@
-"""Every golden case through what `translate` runs, from a configuration file: one pass, no memory, no gateway."""
+"""Every golden case through the code of `translate`, from a configuration file: one pass, no state, no gateway."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stories from seeds on a virtual clock: played without a log, and a failure names its seed."""
+"""Stories from seeds on a virtual clock, without a log; a failure names its seed."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ class Playable(Protocol):
     """What a seed stands for."""
 
     async def play(self) -> None:
-        """Play it; raise AssertionError where something does not hold."""
+        """Play it; raise AssertionError if an invariant is violated."""
 
 
 def play_each(seeds: Iterable[int], story: Callable[[int], Playable]) -> None:

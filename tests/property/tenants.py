@@ -1,4 +1,4 @@
-"""Objects of several tenants that want the same: their age, their class, and their manifest."""
+"""Conflicting objects of several tenants: their age, their class, and their manifest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHUFFLES = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Wanting:
-    """An object, how old it is, and the hosts that it is about; a foreign one is an Ingress of another class."""
+    """An object with its age and hosts; a foreign one is an Ingress of another class."""
 
     namespace: str
     name: str

@@ -1,4 +1,4 @@
-"""Whatever a tenant writes, in whatever order: no node that is published leads to a Pod of another namespace.
+"""No published node leads to a Pod of another namespace, whatever tenants write in any order.
 
 The reference resolves as the gateway's resolver and kube-proxy do: by the search list, through ExternalName, cluster
 addresses and headless Services, to the addresses that are reached in the end.
@@ -118,7 +118,7 @@ changes = st.one_of(
 
 
 def routes() -> Iterator[JsonObject]:
-    """Yield a route to each Service in each way, and one to the external upstream: a mistake in one harms no other."""
+    """Yield a route to each Service in each way, and one to the external upstream: mistakes affect no other route."""
     for name in NAMES:
         for how in ("endpoint", "service"):
             backend = {"serviceName": name, "servicePort": 80, "resolveGranularity": how}
@@ -139,7 +139,7 @@ def endpoints(world: World, key: ObjectKey) -> Iterator[Endpoint]:
 
 
 def reached(world: World, host: str, seen: frozenset[ObjectKey] = frozenset()) -> set[str]:
-    """Return the addresses that requests to a host get to in the end."""
+    """Return the addresses that requests to a host finally reach."""
     try:
         address = _plain(host)
     except ValueError:

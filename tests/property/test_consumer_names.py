@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from apisix_ingress.model.names import consumer_name
 
 LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
-"""What the API server takes as the name of a namespace; so that names meet, of few letters."""
+"""Valid names of namespaces, from few letters so that they collide."""
 NAME = st.from_regex(r"[ab]([ab-]{0,4}[ab])?", fullmatch=True)
 CONSUMER = st.tuples(NAME | LABEL, NAME | LABEL)
 

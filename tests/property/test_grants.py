@@ -1,4 +1,4 @@
-"""Grants against a plain model: in any order of events, nothing is published without the grant that it rests on."""
+"""Grants against a simple model: in any order of events, nothing is published without the grant that it needs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ namespaces, secrets = st.sampled_from(NAMESPACES), st.sampled_from(SECRETS)
 
 @dataclass
 class Model:
-    """What there is: ApisixTls by namespace → the Secret it names, or None if it is broken; Secrets; grants."""
+    """The state: ApisixTls by namespace → the Secret it names, or None if it is broken; Secrets; grants."""
 
     certificates: dict[str, tuple[str, str] | None] = field(default_factory=dict)
     secrets: set[tuple[str, str]] = field(default_factory=set)
     grants: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Namespace of the target and of who may refer to it → name of the Secret, or empty for all."""
+    """Namespaces of the target and of the referrer → name of the Secret, or empty for all."""
 
     def allows(self, namespace: str, target: tuple[str, str]) -> bool:
         return namespace == target[0] or self.grants.get((target[0], namespace)) in ("", target[1])
@@ -41,7 +41,7 @@ PUBLISHED: tuple[Step, ...] = (
     ("grant", "b", "a", ""),
     ("certificate", "a", ("b", "one")),
 )
-"""How every history begins: with something that a grant can be taken from."""
+"""The start of every history: a granted reference."""
 
 steps = st.one_of(
     st.tuples(st.just("certificate"), namespaces, st.tuples(namespaces, secrets) | st.none()),

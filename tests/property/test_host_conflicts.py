@@ -1,4 +1,4 @@
-"""Tenants that want certificates for each other's hosts: who has one depends on what there is, not on how it came."""
+"""Tenants with certificates for the same hosts: the winner depends on the state, not on the order of events."""
 
 from __future__ import annotations
 

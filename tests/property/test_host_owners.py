@@ -1,6 +1,6 @@
-"""Tenants that want each other's hosts: with `host_ownership: namespace` none gets a request for what another one owns.
+"""Tenants with the same hosts: with `host_ownership: namespace` none gets requests for hosts of another one.
 
-Whatever came in which order, and whatever is broken.
+This holds in any order of events and with invalid objects.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PATHS = ("/*", "/login", "/login/*")
 
 @dataclass(frozen=True, kw_only=True)
 class Wish(Wanting):
-    """An object that wants hosts: an attacker's has a high priority; a broken one cannot be translated."""
+    """An object with hosts: an attacker's has a high priority; a broken one cannot be translated."""
 
     path: str
     priority: int
@@ -79,7 +79,7 @@ def wish_of(seed: random.Random, number: int) -> Wish:
 
 
 def named(wish: Wish) -> set[str]:
-    """Return the hosts that an object names, as requests have them."""
+    """Return the hosts of an object in the form of requests."""
     if wish.kind == "Ingress":
         return {host.lower().removesuffix(".") for host in wish.hosts if ":" not in host and not host.startswith("*x")}
     return {host.lower().removesuffix(".").removesuffix(":80") for host in wish.hosts}

@@ -1,7 +1,7 @@
-"""Tenants who forge names: no request is ever answered with the record of another name, and a victim's ids stay.
+"""Tenants who forge names: no request is answered by the record of another name, and a victim's ids stay.
 
 Each seed plays a story on virtual time, with the product's translations and engines: objects come and go in any order,
-are broken and mended, and controllers are killed and started anew while users go on.
+are broken and repaired, and controllers are killed and restarted while users continue.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NAMED_KINDS = ("upstreams", "plugin_configs", "routes")
 
 
 def forged(name: str, prefix: str, suffix: str = "", *, number: int) -> str:
-    """Return what an attacker calls his object for its record to have the CRC-32 of another one."""
+    """Return the name of an attacker's object whose record has the CRC-32 of another one."""
     return forge(name, prefix, suffix, number=number)[len(prefix) : -len(suffix) or None]
 
 
 class WatchedGateway(FakeGateway):
-    """Notes whatever must not happen to the records of the victim."""
+    """Records violations: changes that must not happen to the records of the victim."""
 
     def put(self, key: RecordKey, body: FrozenJson) -> None:
         before, name = self.stored.get(key, {}).get("name"), body.get("name")
@@ -68,7 +68,7 @@ class WatchedGateway(FakeGateway):
 
 
 class Controller(ChangeSink):
-    """One life of the program, in front of some gateways."""
+    """One process of the program, with some gateways."""
 
     def __init__(
         self, gateways: Iterable[FakeGateway], objects: Iterable[JsonObject], *, wide: bool, rng: random.Random
@@ -157,7 +157,7 @@ class Story:
         await asyncio.sleep(150)
 
     def _check(self) -> None:
-        """See that the victim has all its records, and never had anybody else's."""
+        """Check that the victim has all its records, and never had records of others."""
         assert self.controller is not None
         for gateway in self.gateways:
             assert gateway.violations == []
@@ -272,12 +272,12 @@ class Story:
         self._put("ApisixRoute", "evil", f"u{number}", {"http": [rule]})
 
     def _rule(self, number: int) -> None:
-        """Edit a route that is older than everybody's."""
+        """Edit a route that is older than all others."""
         name = forged(self.rng.choice(["victim_r_r1", "victim_r_r2"]), "evil_r_", number=number)
         self._put("ApisixRoute", "evil", "r", {"http": [{"name": name, "match": {"paths": ["/evil"]}}]})
 
     def _impostor(self, number: int) -> None:
-        """Have a plugin config, and a route that needs it, under a name that nobody else would choose."""
+        """Create a plugin config, and a route that needs it, under an unusual name."""
         name = forged("victim_guard", "evil_", number=number)
         rule = {"name": "x", "match": {"paths": ["/evil"]}, "plugin_config_name": name}
         self._put("ApisixRoute", "evil", f"p{number}", {"http": [rule]})

@@ -1,4 +1,4 @@
-"""Tenants that take each other's requests: who is in front depends on what there is, never on how it came about."""
+"""Tenants that match the same requests: the winner depends on the state, never on the order of events."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.unit.translation.settling import prepare
 
 @dataclass(frozen=True, kw_only=True)
 class Wish(Wanting):
-    """An object of one rule: what it takes, and how old it is."""
+    """An object with one rule: what it matches, and its age."""
 
     paths: tuple[str, ...]
     methods: tuple[str, ...]
     priority: int
 
     def takes(self) -> set[tuple[str, str, tuple[str, ...], int]]:
-        """The reference: an Ingress takes paths exactly, with nothing else to tell requests apart."""
+        """The reference: an Ingress takes paths exactly, without other conditions."""
         ingress = self.kind == "Ingress"
         rest = ((), 0) if ingress else (tuple(sorted(self.methods)), self.priority)
         hosts = self.hosts[:1] if ingress else self.hosts
@@ -40,7 +40,7 @@ class Wish(Wanting):
 
 
 def older(wish: Wish, wishes: Iterable[Wish]) -> list[Wish]:
-    """Return who is in front of a wish, the first one first."""
+    """Return the objects that win over one, the first one first."""
     rivals = (other for other in wishes if other.age < wish.age and not other.foreign)
     return sorted((other for other in rivals if other.takes() & wish.takes()), key=lambda other: other.age)
 
@@ -72,7 +72,7 @@ def wish_of(seed: random.Random, number: int) -> Wish:
 
 
 def told_of(found: World, wish: Wish) -> list[str]:
-    """Return what an object is told but for hosts that other namespaces use as well."""
+    """Return the problems of an object, except hosts that other namespaces use too."""
     report = found.reports.get(wish.key)
     return [str(problem) for problem in report.problems if problem.code != "HostShared"] if report else []
 
@@ -164,7 +164,7 @@ def _apply(store: Store[Pod], name: int, day: int) -> None:
 
 
 def _first(view: TrackingView, seen: int) -> list[Pod]:
-    """Return what a reader sees that stops after some members, or at the end."""
+    """Return the result of a reader that stops after some members, or at the end."""
     found: list[Pod] = []
     for pod in view.oldest(Pod, IndexKey("Pod", "all", "x")) if seen else ():
         found.append(pod)

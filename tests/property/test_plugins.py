@@ -1,7 +1,7 @@
-"""Addresses in plugins against a plain model: under the preset none of the gateway itself is ever in a published body.
+"""Addresses in plugins against a simple model: with the preset, no published body contains an address of the gateway.
 
-The model knows nothing of the tables of the review: the name of a field tells whether it may hold an address, apart
-from a list of fields that are named so and lead nowhere.
+The model does not use the tables of the review: the name of a field shows whether it may hold an address, apart
+from a list of fields with such names that lead nowhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOWHERE = re.compile(
     r"|trusted_addresses|zipkin.server_addr|client_id|app_id|(key|access_key|secret|log|project|tenant|region)_id$"
     r"|(transaction|subscription)_id$|auth\.(header|query)\.|event_properties|severity_map|expr|metadata"
 )
-"""Fields of that kind that send nothing anywhere: headers, redirects of the client, names of accounts."""
+"""Such fields that cause no requests: headers, redirects of the client, names of accounts."""
 
 TARGETS = [
     (name, path)

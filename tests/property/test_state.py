@@ -1,4 +1,4 @@
-"""State against plain models: whatever the order of events, memory says the same and keeps nothing it need not."""
+"""State against simple models: in any order of events, the result is the same, and no garbage is kept."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -155,7 +155,7 @@ def test_ids_are_injective_and_independent_of_the_order_of_arrival(names: list[s
 def test_readers_of_an_id_are_notified_when_it_changes(
     steps: list[tuple[bool, str]], settled: bool, compatible: bool
 ) -> None:
-    """`known` is what readers believe; they ask again when they are told."""
+    """`known` is what readers know; they read again when notified."""
     heard: set[Read] = set()
     table = IdTable(heard.add, compatible=compatible)
     if settled:

@@ -1,7 +1,7 @@
 """The sync engine converges under random faults, and never breaks the order of dependencies on the way.
 
-Each seed plays a story on virtual time: edits of what is wanted, lost requests and replies, server errors, rejected
-bodies, outages, meddling behind the controller's back, and controllers that are killed and started anew.
+Each seed plays a story on virtual time: edits of desired records, lost requests and responses, errors, rejected
+bodies, outages, manual changes, and controllers that are killed and restarted.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ FOREIGN: dict[RecordKey, FrozenJson] = {
 
 
 class Story:
-    """One seed: a gateway, what is wanted, and the controller of the moment."""
+    """One seed: a gateway, the desired records, and the current controller."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -115,7 +115,7 @@ class Story:
                 self.gateway.meddle(key, None)
 
     def _random_records(self) -> Iterator[Record]:
-        """Yield a consistent world: whatever is named is wanted as well."""
+        """Yield a consistent state: every referenced record is desired."""
         rng = self.rng
         named: set[RecordKey] = {key for key in UPSTREAMS if rng.random() < 0.2}
         configs = {key for key in CONFIGS if rng.random() < 0.2}

@@ -25,7 +25,7 @@ BASE, CAP = 1.0, 8.0
 
 @dataclass
 class Waiting:
-    """A normal key in its lane, with what P6 says about it: how many normal keys may go before it."""
+    """A normal key in its lane, with its bound by P6: how many normal keys may precede it."""
 
     key: int
     ahead: int
@@ -60,7 +60,7 @@ class Turns:
             del self.keys[group_of(key)]
 
     def take(self) -> int:
-        """Take the key whose turn it is."""
+        """Take the next key."""
         group, keys = next(iter(self.keys.items()))
         del self.keys[group]
         key, *rest = keys
@@ -70,7 +70,7 @@ class Turns:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """The model keeps plain lists and sets, and says nothing of how a lane is chosen but the bounds of P6."""
+    """The model keeps plain lists and sets; for the choice of a lane it only knows the bounds of P6."""
 
     @initialize(burst=st.integers(min_value=1, max_value=3))
     def start(self, burst: int) -> None:
@@ -229,7 +229,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.is_idle == (not ready and not self.processing)
 
     def teardown(self) -> None:
-        """P2, P5: whatever is still wanted is handed out, each key once, and then nothing more."""
+        """P2, P5: remaining keys are handed out once each, and then nothing more."""
         if not hasattr(self, "queue"):
             return
         want = sorted([*self.normal, *self.urgent, *self.again, *self.delayed])
@@ -290,7 +290,7 @@ def test_workers_see_every_add_and_never_share_a_key(
             added[key] = version
             queue.add_after(key, delay, urgent=urgent)
         while queue.delayed or not queue.is_idle:
-            assert await clock.run_to_next(), "a key is lost: work is left and nobody is going to wake up"
+            assert await clock.run_to_next(), "a key is lost: work is left and no worker will wake up"
         assert seen == added
         queue.shut_down()
         await task

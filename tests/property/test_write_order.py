@@ -32,7 +32,7 @@ def make_route(key: RecordKey, hosts: tuple[str, ...]) -> Record:
 
 
 def overlap(old: str, new: str) -> bool:
-    """Return whether a request for a host may be answered by a route for the other one, as far as it is looked at."""
+    """Return whether a route for one host may match requests for the other one, as far as the order checks it."""
     return old == new or (new[:1] == "*" and old.endswith(new[1:]))
 
 
@@ -56,7 +56,7 @@ class WriteOrderMachine(RuleBasedStateMachine):
         self.blocked: dict[RecordKey, Marked] = {}
         self.deletes: dict[RecordKey, Marked] = {}
         self.deferred: set[RecordKey] = set()
-        """Deletes that were found not to be due; the order has to say when they may be."""
+        """Deletes that were not due; the order must report when they are."""
 
     def slot(self, key: RecordKey) -> RecordSlot:
         return self.slots.setdefault(key, RecordSlot(key))
@@ -109,7 +109,7 @@ class WriteOrderMachine(RuleBasedStateMachine):
 
     @rule(key=WRITES)
     def fail(self, key: RecordKey) -> None:
-        """It stays outstanding, and is tried as it is wanted by then."""
+        """It stays outstanding, and is retried with the desired version of that time."""
         if key not in self.in_flight:
             return
         self.in_flight.discard(key)

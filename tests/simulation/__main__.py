@@ -1,4 +1,4 @@
-"""`python -m tests.simulation`: play one seed and show what happened, or many and show what failed."""
+"""`python -m tests.simulation`: play one seed and show its trace, or many and show the failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.simulation.runner import Outcome, play, play_many
 
 
 def main() -> int:
-    """Play what the command line asks for; return the exit status."""
+    """Play the seeds of the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="play this one and print its trace")
     parser.add_argument("--seeds", type=int, default=500, help="play so many, from --start on")

@@ -1,7 +1,7 @@
 """The API server of a simulation: that of the flow tests, without HTTP, behind a network that delays, loses and cuts.
 
-A request is carried out at one moment of virtual time; what happens to it before and to its reply after is drawn.
-Watches are streams that deliver in order. What objects there are, and when faults begin and end, is decided elsewhere.
+A request takes effect at one moment of virtual time; its delays and faults before and after are random.
+Watches are streams that deliver in order. `users` decides which objects exist, `mischief` when faults begin and end.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SERVED = {kind.kind: kind for kind in KINDS} | {
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 QUIET = frozenset({"get", "list", "watch"})
 LATE_SECONDS = 7.9
-"""So late a request about a lease is answered, to whom it happens."""
+"""Seconds by which responses to lease requests are late, during that fault."""
 LinkState = Literal["up", "refused", "dropped"]
 
 
 @dataclass(slots=True)
 class ApiFaults:
-    """Shares of requests (0 to 1) that fail, and how."""
+    """Shares of requests (0 to 1) that fail, by kind of failure."""
 
     error: float = 0.0
     throttled: float = 0.0
@@ -59,19 +59,19 @@ class SimApiServer(Objects):
 
     Args:
         rng: Draws delays and faults.
-        trace: Takes down each write.
+        trace: Records each write.
     """
 
     def __init__(self, rng: random.Random, trace: Trace) -> None:
         super().__init__(SERVED.values())
         self.fault = ApiFaults()
         self.writes = 0
-        """Writes that were carried out, those of leases and events left out."""
+        """The number of writes, without leases and Events."""
         self.links: dict[Process, LinkState] = {}
         self.shunned: dict[Process, float] = {}
-        """Whose requests about leases are answered late until a time, and refused from then on; all others are not."""
+        """Processes whose lease requests are answered late until a time, and refused from then on."""
         self.held: dict[Process, float] = {}
-        """Whose changes of a lease are carried out so many seconds late, when nobody waits for them any more."""
+        """Processes whose lease writes take effect so many seconds late, after they were given up."""
         self._rng = rng
         self._trace = trace
         self._streams: dict[Stream, None] = {}
@@ -79,29 +79,29 @@ class SimApiServer(Objects):
     # The network.
 
     def connect(self, process: Process) -> LinkTransport:
-        """Return a process' way to the server."""
+        """Return a process' connection to the server."""
         self.links[process] = "up"
         return LinkTransport(self, process)
 
     def set_link(self, process: Process, state: LinkState) -> None:
-        """Cut the way of a process, or restore it: what was sent into a cut is lost, with the connections."""
+        """Cut or restore the network of a process: requests during a cut are lost, with the connections."""
         self.links[process] = state
         if state != "dropped":
             for stream in [stream for stream in self._streams if stream.process is process]:
                 stream.cut()
 
     def state_of(self, process: Process) -> LinkState:
-        """Return how things stand with the way of a process; the dead have none."""
+        """Return the state of a process' network; a dead process has none."""
         return "refused" if process.is_gone else self.links[process]
 
     def delay(self) -> float:
-        """Draw how long one way takes."""
+        """Draw the latency of one direction."""
         if self._rng.random() < self.fault.slow:
             return self._rng.choice([0.5, 2.0, 6.0, 12.0]) * self._rng.random()
         return 0.0005 + 0.004 * self._rng.random()
 
     def receive(self, seen: Seen, process: Process, back: Context) -> asyncio.Future[Reply]:
-        """Take in a request; the future gets the reply, or never ends."""
+        """Accept a request; the future gets the response, or never ends."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Reply] = loop.create_future()
         luck = self._rng.random()
@@ -125,7 +125,7 @@ class SimApiServer(Objects):
         loop.call_later(late + self.delay(), self._deliver, process, reply, answer, context=back)
 
     def _shun(self, seen: Seen, process: Process) -> tuple[float, Reply | None]:
-        """Return how much later than others a request is answered, and with what refusal."""
+        """Return the additional delay of a request, and its rejection."""
         until = self.shunned.get(process)
         if until is None or seen.plural != "leases":
             return 0.0, None
@@ -150,7 +150,7 @@ class SimApiServer(Objects):
     # The server.
 
     def perform(self, seen: Seen, who: str) -> Reply:
-        """Carry a request out; a watch begins later, when its answer has arrived."""
+        """Handle a request; a watch begins later, when its response has arrived."""
         if seen.verb == "watch":
             return Reply(200)
         try:
@@ -261,18 +261,18 @@ class Stream:
         loop.call_at(self._last, self._arrive, chunk, context=self._back)
 
     def end(self) -> None:
-        """End it properly."""
+        """End it regularly."""
         self.send(None)
         self._is_over = True
         self._server.close(self)
 
     def stall(self) -> None:
-        """Say nothing any more, without closing."""
+        """Send nothing more, without closing."""
         self._stalled = True
         self._server.close(self)
 
     def cut(self) -> None:
-        """Break it off: what is under way may still arrive."""
+        """Cut it: chunks in flight may still arrive."""
         self.send(b"")
         self._is_over = True
         self._server.close(self)
@@ -286,7 +286,7 @@ class Stream:
             self._queue.put_nowait(chunk)
 
     async def iter_any(self) -> AsyncGenerator[bytes, None]:
-        """Yield chunks until the end; as aiohttp's reader."""
+        """Yield chunks until the end, like aiohttp's reader."""
         while (chunk := await self._queue.get()) is not None:
             if not chunk:
                 raise aiohttp.ClientPayloadError("cut")
@@ -295,7 +295,7 @@ class Stream:
 
 @dataclass(slots=True)
 class Reply:
-    """An answer as `KubeApi` reads it; `content` is that of a watch."""
+    """A response for `KubeApi`; `content` is that of a watch."""
 
     status: int
     body: bytes = b""
@@ -303,7 +303,7 @@ class Reply:
     content: Any = None
 
     async def read(self) -> bytes:
-        """Return the body, which came with the reply."""
+        """Return the body."""
         return self.body
 
 
@@ -315,11 +315,11 @@ class LinkTransport:
         self._process = process
 
     async def close(self) -> None:
-        """There are no connections to close."""
+        """Do nothing: there are no connections."""
 
     @asynccontextmanager
     async def exchange(self, request: Request) -> AsyncIterator[Reply]:
-        """Send a request and hand out its answer.
+        """Send a request and yield its response.
 
         Raises:
             aiohttp.ClientError, TimeoutError: There was no answer.
@@ -364,7 +364,7 @@ class LinkTransport:
 
 
 class _Bounded:
-    """The body of a watch, whose silences are bounded."""
+    """The body of a watch, with a read timeout."""
 
     def __init__(self, stream: Stream, silence: float) -> None:
         self._stream = stream
@@ -374,7 +374,7 @@ class _Bounded:
         """Yield chunks until the end.
 
         Raises:
-            TimeoutError: Nothing came for too long.
+            TimeoutError: Nothing arrived in time.
         """
         chunks = self._stream.iter_any()
         while True:

@@ -1,4 +1,4 @@
-"""What must hold at every moment of a story: looked at with each write that lands and with each line of the log."""
+"""The invariants of a story, checked at each write that takes effect and at each log line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.trace import Trace
 from tests.simulation.users import CORE, PASSWORDS, pair
 
 KNOWN_SECONDS = 100.0
-"""What was wanted for so long is known to every replica that works."""
+"""Seconds after which every working replica knows a desired record."""
 
 BUGS = frozenset({"record.crashed", "audit.crashed", "object.translate_failed", "status.failed", "term.failed"})
 """Log events that indicate a defect."""
@@ -28,11 +28,11 @@ CORE_KEYS: tuple[Key, ...] = (
     ("consumers", f"{CORE}_c"),
     ("global_rules", crc(f"{CORE}_g")),
 )
-"""Records that are wanted as they are from beginning to end."""
+"""Records that must not change from beginning to end."""
 
 
 class Checks:
-    """The invariants of one story; what breaks one goes to the trace as a violation."""
+    """The invariants of one story; a violation is added to the trace."""
 
     def __init__(self, trace: Trace, oracle: Oracle) -> None:
         self._trace = trace
@@ -46,23 +46,23 @@ class Checks:
         self._secrets = [ADMIN_KEY, *PASSWORDS, *(pair(number)[1].decode().split("\n")[1] for number in range(3))]
 
     def begin(self) -> None:
-        """Look at the world as it is at the start: what is needed now was always needed."""
+        """Record the initial state: records needed now were always needed."""
         want = self._oracle.expect()
         self._needed_since = dict.fromkeys([*want.records, *want.kept], float("-inf"))
         self._core = {key: want.records[key] for key in CORE_KEYS}
 
     def look(self) -> None:
-        """Note since when which records are needed."""
+        """Record since when each record is needed."""
         now, want = asyncio.get_running_loop().time(), self._oracle.expect()
         self._needed_since = {key: self._needed_since.get(key, now) for key in (*want.records, *want.kept)}
 
     def write(self, gateway: SimGateway, write: Write) -> None:
-        """Look at a write in the moment it is carried out."""
+        """Check a write when it takes effect."""
         key, who = write.key, f"{write.writer[0]} {write.method} {write.key[0]}/{write.key[1]}"
         self._check_reign(gateway, write)
         stored = gateway.records[key[0]].get(key[1])
         if stored is not None and not is_ours(key[0], stored):
-            self._trace.violate(gateway.name, f"{who}: it is not ours")
+            self._trace.violate(gateway.name, f"{who}: it is not managed")
         if write.writer[0] not in self._ready:
             self._trace.violate(gateway.name, f"{who}: it does not know the world yet")
         self._check_width(gateway, write, who)
@@ -72,7 +72,7 @@ class Checks:
             self._trace.violate(gateway.name, f"{who}: it was always wanted otherwise: {str(write.body)[:200]}")
 
     def log(self, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        """Take down a line of the log, and look at it (a structlog processor)."""
+        """Record and check a log line (a structlog processor)."""
         process = PROCESS.get()
         if process.is_gone:
             raise structlog.DropEvent
@@ -90,7 +90,7 @@ class Checks:
         raise structlog.DropEvent
 
     def crashed(self, name: str, error: BaseException) -> None:
-        """Take down that a replica ended by itself."""
+        """Record that a replica ended unexpectedly."""
         self._trace.violate(name, f"the program ended with {error!r}")
 
     def _check_delete(self, gateway: SimGateway, write: Write, who: str) -> None:
@@ -101,7 +101,7 @@ class Checks:
             self._trace.violate(gateway.name, f"{who}: {users} name it")
 
     def _check_width(self, gateway: SimGateway, write: Write, who: str) -> None:
-        """See that a name gets a wide id only where a gateway has, or had lately, a record under its short one."""
+        """Check that a name gets a wide id only if a gateway has, or recently had, a record under its short one."""
         narrow = self._oracle.narrow.get(write.key)
         if write.body is not None and narrow is not None and write.key not in self._written:
             is_recent = write.time - self._written.get(narrow, float("-inf")) < KNOWN_SECONDS
@@ -110,7 +110,7 @@ class Checks:
         self._written[write.key] = write.time
 
     def _check_reign(self, gateway: SimGateway, write: Write) -> None:
-        """See that nobody's write lands after somebody else's in a later term, on whatever gateway."""
+        """Check that no write takes effect after one of a later term, on any gateway."""
         if write.writer == self._reign:
             return
         if write.writer in self._past:

@@ -1,7 +1,7 @@
-"""Defects that a hurried change might bring, and whether stories find them: the check of the simulation itself.
+"""Plausible defects, and whether stories find them: the test of the simulation itself.
 
 `python -m tests.simulation.defects` plants each of them in turn and plays seeds until a story fails. Every defect is a
-small lie in one function of the product; nothing of the simulation changes.
+small change of one function of the product; the simulation is unchanged.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _() -> Any:
     return patch.object(Controller, "_prepare", prepare)
 
 
-@_defect("a 410 is waited out, and nothing listed anew")
+@_defect("a 410 is waited out, and nothing is listed again")
 def _() -> Any:
     watch = Reflector._watch
 
@@ -211,7 +211,7 @@ def _() -> Any:
     return patch.object(WorkQueue, "add", forgetful)
 
 
-@_defect("nobody is woken by a Secret or a Namespace")
+@_defect("a Secret or Namespace queues no object")
 def _() -> Any:
     record = Dependents.record
 
@@ -221,7 +221,7 @@ def _() -> Any:
     return patch.object(Dependents, "record", without_some)
 
 
-@_defect("a store does not tell of a delete")
+@_defect("a store does not report a delete")
 def _() -> Any:
     delete = Store.delete
 
@@ -248,7 +248,7 @@ def _() -> Any:
     return patch.object(RecordTable, "write_unknown", RecordTable.write_succeeded)
 
 
-@_defect("a refusal of what was sent again counts for the first time too")
+@_defect("the rejection of a retry is applied to the first attempt too")
 def _() -> Any:
     async def trusting(self: Any, method: str, path: str, attempt: Any) -> Any:
         return await resending()(attempt)
@@ -256,7 +256,7 @@ def _() -> Any:
     return patch.object(AdminClient, "_send_again", trusting)
 
 
-@_defect("nobody looks again at what may be overwritten late")
+@_defect("records that may be overwritten late are not checked again")
 def _() -> Any:
     return patch.object(UnackedWrites, "come_due", lambda self, now: False)
 
@@ -309,7 +309,7 @@ def _() -> Any:
     return planted()
 
 
-@_defect("a new name has its wide id where no record tells names")
+@_defect("a new name gets its wide id if records do not contain names")
 def _() -> Any:
     def may_have(self: Any, slot: Any, name: str) -> bool:
         return not (self._settled and slot.kind in NAMELESS) and _may_have(self, slot, name)
@@ -393,7 +393,7 @@ def _() -> Any:
 
 
 def catch(name: str, seeds: int) -> tuple[str, int | None, str]:
-    """Plant a defect and play; return its name, the first seed whose story fails, if any, and how it fails."""
+    """Plant a defect and play; return its name, the first failing seed, if any, and the failure."""
     with DEFECTS[name]():
         for seed in range(seeds):
             outcome = play(seed)
@@ -405,7 +405,7 @@ def catch(name: str, seeds: int) -> tuple[str, int | None, str]:
 
 
 def main() -> int:
-    """Plant all, or those whose names hold one of some words; return 1 if any gets away."""
+    """Plant all defects, or those whose names contain one of some words; return 1 if any is not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.defects", description=__doc__)
     parser.add_argument("words", nargs="*", default=[""])
     parser.add_argument("--seeds", type=int, default=SEEDS, help="play so many for each at most")

@@ -1,7 +1,7 @@
 """A gateway cluster of a simulation: the Admin API's rules in memory, behind a network that delays, loses and resets.
 
-It replaces the connections below `AiohttpTransport`, so that the client and the transport are the real ones. Every
-write that lands is checked at once: whose it is, in which term, and what else names the record.
+It replaces the connections below `AiohttpTransport`, so that client and transport are the real ones. Every
+write that takes effect is checked immediately: its writer, its term, and references to the record.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ KINDS = (
 )
 ADMIN_KEY = "canary-of-the-admin-key"
 GIVEN_UP_SECONDS = 5.0
-"""So long after it was sent nobody waits for a write any more (`sync.timeout`)."""
+"""Seconds after which a write is given up (`sync.timeout`)."""
 STOP_SECONDS = 0.5
-"""So soon after a key was refused nobody writes with it any more."""
+"""Seconds after a rejected key until no write may use it."""
 MANAGED = {"managed-by": "apisix-ingress-controller"}
 
 
 @dataclass(slots=True)
 class AdminFaults:
-    """Shares of requests (0 to 1) that fail, and how.
+    """Shares of requests (0 to 1) that fail, by kind of failure.
 
     Attributes:
-        deaf: Share of the records of which no write is answered, though it is carried out; so it is with all that are
-            new, and with no others.
-        curt: What is sent again of these is refused with 429.
-        late: So many seconds later each write is carried out.
-        guard_lag: So many seconds later the gateway learns who names a record no more.
+        deaf: Share of the records whose writes are applied and not answered; it applies to all records that are
+            new, and to no others.
+        curt: Retries of these writes are rejected with 429.
+        late: Seconds by which each write takes effect late.
+        guard_lag: Seconds by which the gateway notices removed references late.
     """
 
     error: float = 0.0
@@ -72,7 +72,7 @@ class AdminFaults:
 
 @dataclass(slots=True, frozen=True)
 class Write:
-    """A write that was carried out: by whom, in which of its terms it was sent, and whether nobody waits for it."""
+    """A write that took effect: its process, the term in which it was sent, and whether it was given up."""
 
     time: float
     writer: tuple[str, int]
@@ -87,9 +87,9 @@ class SimGateway:
     """One cluster.
 
     Attributes:
-        excused: Records that were changed behind the controllers' back: they cannot know what names them.
-        before_write: Called with every write as it is about to be carried out.
-        cut_at: When a process last saw a request to a path cut off.
+        excused: Records that were changed manually: controllers cannot know references to them.
+        before_write: Called with every write before it takes effect.
+        cut_at: When a process' request to a path was last cut off.
     """
 
     name: str
@@ -145,7 +145,7 @@ class SimGateway:
     def answer(
         self, method: str, path: str, payload: bytes, writer: tuple[str, int], *, given_up: bool = False
     ) -> tuple[int, Body]:
-        """Carry out a request, which nobody waits for any more perhaps; return status and body."""
+        """Handle a request, which may have been given up; return status and body."""
         path, _, query = path.partition("?")
         kind, _, id_ = path.partition("/")
         if method == "GET":
@@ -176,20 +176,20 @@ class SimGateway:
         return path in self._unheard or zlib.crc32(path.encode()) % 1000 < 1000 * self.fault.deaf
 
     def has_missed(self, path: str) -> bool:
-        """Return whether the first write of a record was carried out without an answer."""
+        """Return whether the first write of a record was applied without an answer."""
         return path in self._unheard
 
     def note_key(self, process: Process, status: int) -> None:
-        """Note what a process learns about its key from an answer that it reads now."""
+        """Record what a process learns about its key from a response."""
         if status == 401:
             self._refused.setdefault(process, asyncio.get_running_loop().time())
         elif status < 400:
             self._refused.pop(process, None)
 
     def check_key(self, process: Process, path: str) -> None:
-        """See that a process whose key was refused reads before it writes again.
+        """Check that a process whose key was rejected reads before it writes again.
 
-        What was under way is over soon, and is sent once more if it is cut off.
+        Requests in flight end soon, and are sent once more if they are cut off.
         """
         now = asyncio.get_running_loop().time()
         is_resent = now - self.cut_at.get((process, path), -math.inf) < STOP_SECONDS
@@ -197,7 +197,7 @@ class SimGateway:
             self.trace.violate(self.name, f"{process.name} goes on writing with a key that is refused")
 
     def users(self, key: Key) -> list[Key]:
-        """Return the records that name this one."""
+        """Return the records that refer to this one."""
         return [
             (kind, id_)
             for kind in ("routes", "stream_routes", "plugin_configs", "consumers", "global_rules")
@@ -219,9 +219,9 @@ class SimGateway:
         return 200, {"total": len(self.records[kind]), "list": found or {}}
 
     def _refusal(self, key: Key, body: Body | None, *, given_up: bool) -> tuple[int, Body] | None:
-        """Return the answer to a write that the Admin API does not carry out.
+        """Return the response to a write that the Admin API rejects.
 
-        What it names may be gone, and what it deletes be named, by the time when one that was given up is carried out.
+        When an abandoned write takes effect, its references may be deleted, or its record may be referred to again.
         """
         if body is None:
             return self._keeps(key, given_up=given_up)
@@ -236,7 +236,7 @@ class SimGateway:
         return None
 
     def _keeps(self, key: Key, *, given_up: bool) -> tuple[int, Body] | None:
-        """Return the answer to a delete that is not carried out."""
+        """Return the response to a delete that is rejected."""
         kind, id_ = key
         if id_ not in self.records[kind]:
             return 404, {"message": "Key not found"}
@@ -251,7 +251,7 @@ class SimGateway:
         return None
 
     def _free(self, keys: set[Key]) -> None:
-        """Note that a record that named these is gone: the gateway's memory learns of it later."""
+        """Record that a referring record was deleted: the gateway notices it later."""
         self._freed |= dict.fromkeys(sorted(keys), asyncio.get_running_loop().time())
 
     def _note(self, write: Write) -> None:
@@ -374,7 +374,7 @@ class _Call:
 
 @dataclass(slots=True, frozen=True)
 class SimReply:
-    """A reply as `AiohttpTransport` reads it."""
+    """A response for `AiohttpTransport`."""
 
     status: int
     body: bytes
@@ -383,7 +383,7 @@ class SimReply:
 
 @dataclass(slots=True, frozen=True)
 class SimHead:
-    """The head of a reply, as `RawConnection` returns it."""
+    """The head of a response of `RawConnection`."""
 
     code: int
     headers: Mapping[str, str]
@@ -391,7 +391,7 @@ class SimHead:
 
 @dataclass(slots=True, frozen=True)
 class SimAnswer:
-    """A reply, as `RawConnection` returns it."""
+    """A response of `RawConnection`."""
 
     head: SimHead
     body: bytes
@@ -399,7 +399,7 @@ class SimAnswer:
 
 
 def references(kind: str, body: Body) -> set[Key]:
-    """Return everything that a body names."""
+    """Return all references of a body."""
     plugins = body.get("plugins") or {}
     split = plugins.get("traffic-split", {}).get("rules", [])
     targets = [target for rule in split for target in rule.get("weighted_upstreams", [])]
@@ -407,13 +407,13 @@ def references(kind: str, body: Body) -> set[Key]:
 
 
 def guarded(body: Body) -> set[Key]:
-    """Return what a body names and the Admin API looks after."""
+    """Return the references that the Admin API checks."""
     fields = {"upstream_id": "upstreams", "plugin_config_id": "plugin_configs"}
     return {(kind, str(body[name])) for name, kind in fields.items() if body.get(name)}
 
 
 def _shown(kind: str, body: Body) -> Body:
-    """Return a body as a list shows it: private keys are encrypted."""
+    """Return a body as in a list: with encrypted private keys."""
     return {**body, "key": "encrypted"} if kind == "ssls" and "key" in body else body
 
 

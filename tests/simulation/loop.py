@@ -1,7 +1,7 @@
-"""An event loop on which several processes run interleaved as a seed says, and time passes when nobody has work.
+"""An event loop on which several processes run interleaved by a seed, and time passes when no process can run.
 
-Each callback belongs to the process of its context. Within a process the order is the one that asyncio promises, first
-in, first out; whose turn it is among the processes is drawn. A process can be frozen, and goes on later, as after
+Each callback belongs to the process of its context. Within a process the order is the one that asyncio guarantees,
+first in, first out; the next process is random. A process can be frozen and continue later, as after
 SIGSTOP and SIGCONT. There are no sockets and no threads.
 """
 
@@ -26,11 +26,11 @@ class Process:
 
     Attributes:
         name: For traces.
-        ready: What can run now.
-        is_frozen: Nothing of it runs; timers come due all the same.
-        wall_offset: How far its wall clock is off, seconds.
-        is_gone: It was killed: nothing that it still does may be seen by others.
-        terms: So many terms of leadership it has begun.
+        ready: Callbacks that can run now.
+        is_frozen: It does not run; its timers become due nevertheless.
+        wall_offset: Error of its wall clock in seconds.
+        is_gone: It was killed: its further actions are invisible.
+        terms: The number of its terms of leadership.
     """
 
     def __init__(self, name: str) -> None:
@@ -47,14 +47,14 @@ PROCESS: ContextVar[Process] = ContextVar("PROCESS", default=WORLD)
 
 
 def context_of(process: Process) -> Context:
-    """Return a context in which everything belongs to a process."""
+    """Return a context of a process."""
     context = copy_context()
     context.run(PROCESS.set, process)
     return context
 
 
 class _Task(asyncio.Task[Any]):
-    """A task whose hash is its number: asyncio keeps tasks in sets, and their order must not hang on addresses."""
+    """A task whose hash is its number: asyncio keeps tasks in sets, and their order must not depend on addresses."""
 
     def __init__(self, number: int, coroutine: Coroutine[Any, Any, Any], **options: Any) -> None:
         self._number = number
@@ -84,14 +84,14 @@ class _Future(asyncio.Future[Any]):
 
 
 class SimulationLoop(asyncio.BaseEventLoop):
-    """The loop; `failures` holds what nobody caught."""
+    """The loop; `failures` has uncaught exceptions."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
         self.failures: list[str] = []
         self.turns = 0
         self.world = copy_context()
-        """A context of nobody's process."""
+        """A context without a process."""
         self._rng = rng
         self._now = 1000.0
         self._number = 0
@@ -123,7 +123,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]  # that of the library is generic over the arguments
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """Have a callback run in its process' turn."""
+        """Run a callback in its process' turn."""
         handle = asyncio.Handle(callback, args, self, context)
         handle._context.get(PROCESS, WORLD).ready.append(handle)  # type: ignore[attr-defined]
         return handle
@@ -131,7 +131,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override]  # as above
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Have a callback run at a time."""
+        """Run a callback at a time."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, self._next(), timer))
         return timer
@@ -139,7 +139,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
     def call_later(  # type: ignore[override]  # as above
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Have a callback run after a delay."""
+        """Run a callback after a delay."""
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def create_task(self, coro: Any, *, name: object = None, context: Context | None = None) -> Any:
@@ -169,7 +169,7 @@ class SimulationLoop(asyncio.BaseEventLoop):
             handle._run()
 
     def _pass_time(self) -> None:
-        """Go to the next timer and hand it, and all that are due with it, to their processes."""
+        """Advance to the next timer and pass it, and all due ones, to their processes."""
         if not self._timers:
             raise RuntimeError("everybody waits and no timer is set")
         self._now = max(self._now, self._timers[0][0])
@@ -179,10 +179,10 @@ class SimulationLoop(asyncio.BaseEventLoop):
                 timer._context.get(PROCESS, WORLD).ready.append(timer)  # type: ignore[attr-defined]
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Do nothing: a cancelled timer is passed over when it is due."""
+        """Do nothing: a cancelled timer is skipped when it is due."""
 
     def _write_to_self(self) -> None:
-        """Do nothing: there is nobody outside who could wake this loop."""
+        """Do nothing: there are no external events that could wake this loop."""
 
     def _next(self) -> int:
         self._number += 1
@@ -216,5 +216,5 @@ class ProcessClock:
         await asyncio.sleep(max(0.0, seconds))
 
     def now(self) -> datetime:
-        """Return the wall time as this process believes it to be."""
+        """Return the wall time of this process."""
         return EPOCH + timedelta(seconds=self.monotonic() + self._process.wall_offset)

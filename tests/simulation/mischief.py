@@ -1,6 +1,6 @@
-"""Everything that goes wrong in a story: faults of the API server, gateways, networks, processes and clocks.
+"""The faults of a story: of the API server, gateways, networks, processes and clocks.
 
-What is done at once is a method; what ends a fault comes later by itself. When which fault comes is drawn.
+Methods start faults; they end automatically later. The time and kind of faults are random.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from tests.simulation.trace import Trace
 
 LATER = "later"
 STOP_SECONDS = 30.0
-"""So long after SIGTERM a process is killed: the default of Kubernetes."""
+"""Seconds after SIGTERM until a process is killed: the default of Kubernetes."""
 IN_TIME, TOO_LATE = 4.4, 9.0
-"""Seconds after which a late gateway carries a write out: while somebody waits for the answer, or nobody any more."""
+"""Seconds after which a late gateway applies a write: before or after the client has given up."""
 
 
 class Mischief:
     """Faults, drawn from `rng`.
 
     Args:
-        rng: Draws what happens.
-        trace: Takes it down.
+        rng: Draws the faults.
+        trace: Records them.
         server: The API server.
         gateways: All clusters.
-        waver: Has users create something at once, and think better of it after some seconds.
-        foreign: Records that survive a wipe: they are somebody else's to restore.
-        drift: Whether gateways may be changed behind the controllers' back; only an audit notices that.
+        waver: Lets users create something, and change their minds after some seconds.
+        foreign: Records that survive a wipe: their owners restore them.
+        drift: Whether records may be changed manually; only an audit notices that.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Mischief:
     ) -> None:
         self.replicas: list[Replica] = []
         self.alone_until = 0.0
-        """Until this time a fault needs users who go on, and no other fault."""
+        """Until this time a fault needs active users, and no other fault."""
         self._waver = waver
         self._rng = rng
         self._trace = trace
@@ -64,7 +64,7 @@ class Mischief:
         self._trap: tuple[str, int, str] | None = None
 
     def act(self) -> None:
-        """Let something go wrong."""
+        """Start a random fault."""
         actions: list[tuple[int, Callable[[], None]]] = [
             (3, self._fail_api),
             (4, self._disturb_watches),
@@ -85,7 +85,7 @@ class Mischief:
         self._rng.choices([each for _, each in actions], [weight for weight, _ in actions])[0]()
 
     async def end(self) -> None:
-        """End every fault, and start who does not run; who is frozen goes on in its own time."""
+        """End every fault, and start stopped processes; frozen ones continue when they are due."""
         self._trap = None
         self._mend_api()
         self._server.shunned.clear()
@@ -102,7 +102,7 @@ class Mischief:
                 self._server.set_link(replica.process, "up")
 
     def later(self, seconds: float, what: Callable[[], object]) -> None:
-        """Do something after a while, unless the faults end before."""
+        """Call something later, unless the faults end before."""
 
         async def wait() -> None:
             await asyncio.sleep(seconds)
@@ -111,7 +111,7 @@ class Mischief:
         self._spawn(wait(), name=LATER)
 
     def spring(self, process: Process, point: str, gateway: SimGateway, method: str) -> bool:
-        """Be told how far a request is; true if something happened to who sends it."""
+        """Handle the progress of a request; return True if something happened to its process."""
         if self._trap is None or method == "GET" or self._trap[0] != point or process.is_gone:
             return False
         _, left, what = self._trap
@@ -168,15 +168,15 @@ class Mischief:
         self.later(self._rng.choice([1.0, 8.0, 30.0]), lambda: self._join(process, forgets=self._rng.random() < 0.5))
 
     def _join(self, process: Process, *, forgets: bool) -> None:
-        """Let a replica reach the API server again, which may have forgotten what it missed."""
+        """Let a replica reach the API server again, whose history may have been compacted."""
         if forgets:
             self._server.compact()
         self._server.set_link(process, "up")
 
     def _shun(self) -> None:
-        """Let a replica no longer renew, though it sees every change: it wants to write all the while.
+        """Keep a replica from renewing while it sees every change, so that it always has something to write.
 
-        What it hears last is old, perhaps: it was carried out long before it was answered.
+        Its last response may be old: it was applied long before it was answered.
         """
         replica, late = self._anyone(), self._rng.choice([0.0, 4.0, 4.0])
         process, seconds = replica.process, self._rng.choice([4.0, 26.0, 26.0])
@@ -189,7 +189,7 @@ class Mischief:
                 self.alone_until = now + late + seconds
 
     def _hold(self) -> None:
-        """Have what a replica does to its lease carried out late: when somebody else has it already, perhaps."""
+        """Apply a replica's lease writes late, possibly when another replica already holds the lease."""
         replica, late = self._anyone(), self._rng.choice([8.0, 20.0, 20.0])
         process = replica.process
         if process is not None:
@@ -225,9 +225,9 @@ class Mischief:
             self.alone_until = asyncio.get_running_loop().time() + min(seconds, 5.0)
 
     def _deafen(self) -> None:
-        """Lose every reply to the writes of some records: they alone fail, and nobody takes the gateway to be down.
+        """Lose every response to the writes of some records: only these fail, so the gateway does not appear down.
 
-        Users create something just then, and think better of it before it was confirmed.
+        Meanwhile users create something, and change their minds before it is confirmed.
         """
         gateway, share = self._any_gateway(), self._rng.choice([0.01, 0.3])
         self._trace.note("fault", f"{gateway.name}: writes of new records, and of {share:.0%}, are not answered")
@@ -237,9 +237,9 @@ class Mischief:
         self.later(self._rng.choice([5.0, 20.0, 40.0]), lambda: self._mend(gateway))
 
     def _dawdle(self) -> None:
-        """Have writes carried out when they were given up long ago, and users change their minds meanwhile.
+        """Apply writes long after they were given up, and let users change their minds meanwhile.
 
-        Once that is over, a later write of a record is carried out before an earlier one.
+        At the end of it, a later write of a record takes effect before an earlier one.
         """
         if self._is_calm():
             gateway, seconds = self._any_gateway(), self._rng.choice([1.0, 4.0, 12.0])
@@ -254,7 +254,7 @@ class Mischief:
         gateway.fault = AdminFaults()
 
     def _meddle(self) -> None:
-        """Edit and remove records by hand; nobody removes what others name."""
+        """Edit and remove records manually, except records with references."""
         gateway, rng = self._any_gateway(), self._rng
         for kind, records in gateway.records.items():
             for id_, body in sorted(records.items()):
@@ -265,7 +265,7 @@ class Mischief:
                         gateway.meddle((kind, id_), None)
 
     def _restore(self) -> None:
-        """Keep a backup, restore one, or lose everything but what others have."""
+        """Keep a backup, restore one, or lose everything except records of others."""
         gateway, rng = self._any_gateway(), self._rng
         mine = [records for owner, records in self._backups if owner is gateway]
         if rng.random() < 0.4 or not mine:
@@ -305,13 +305,13 @@ class Mischief:
         process.is_frozen = False
 
     def _set_trap(self) -> None:
-        """Have something happen to who makes the next writes, in the middle of one."""
+        """Let something happen to the process of the next writes, in the middle of one."""
         what = self._rng.choice(["kill", "freeze", "freeze", "linger", "linger"])
         point = "reply" if what == "linger" else self._rng.choice(["connect", "sent", "reply"])
         self._trap = (point, self._rng.randint(0, 6), what)
 
     def _linger(self, replica: Replica, gateway: SimGateway) -> None:
-        """Have who leads go on with its next write when its lease is nearly over, and that write take its time."""
+        """Delay the leader's next write until its lease is nearly over, and let that write take long."""
         self._freeze_one(replica, self._rng.uniform(11.0, 14.5))
         gateway.fault = AdminFaults(late=IN_TIME)
         self.later(40.0, lambda: self._mend(gateway))
@@ -323,9 +323,9 @@ class Mischief:
             self._trace.note("fault", f"the clock of {replica.process.name} jumps")
 
     def _restart(self) -> None:
-        """Stop a replica, often in the middle of writes that a gateway carries out late.
+        """Stop a replica, often in the middle of writes that a gateway applies late.
 
-        Where nobody waits for them any more by then, the lease has to last until then: nothing else may go wrong.
+        If they are given up by then, the lease has to last until then, so there must be no other fault.
         """
         rng, replica, gateway = self._rng, self._anyone(), self._any_gateway()
         if replica.process is None or replica.process.is_frozen:
@@ -367,7 +367,7 @@ class Mischief:
         )
 
     def _anyone(self) -> Replica:
-        """Return a replica, most often the one that leads."""
+        """Return a replica, most often the leader."""
         leaders = [replica for replica in self.replicas if replica.is_leading]
         return leaders[0] if leaders and self._rng.random() < 0.7 else self._rng.choice(self.replicas)
 

@@ -1,4 +1,4 @@
-"""How a network fails towards a client: the exceptions that aiohttp raises."""
+"""Network failures for a client: the exceptions that aiohttp raises."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from aiohttp.client_reqrep import ConnectionKey
 
 
 def refused(host: str) -> aiohttp.ClientConnectorError:
-    """Return the error of a connection that nobody accepts."""
+    """Return the error of a refused connection."""
     key = ConnectionKey(host, 80, False, False, None, None, None)
     return aiohttp.ClientConnectorError(key, OSError(errno.ECONNREFUSED, "refused"))

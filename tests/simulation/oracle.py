@@ -1,8 +1,8 @@
-"""What gateways should hold, worked out from the API server's objects a second time and in another way.
+"""The expected content of gateways, derived from the API server's objects independently of the product.
 
-It shares no code with the product, and knows the few shapes of objects that `users` make. An object that cannot be
-translated, or whose record a gateway refuses, keeps whatever version was good last: its records are *free*. So is what
-only they name.
+It shares no code with the product, and knows the few shapes of objects that `users` create. An object that cannot be
+translated, or whose record a gateway rejects, keeps its last valid version: its records are *free*. So are records that
+only they refer to.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tests.simulation.gateway import KINDS, MANAGED, Body, Key, SimGateway
 from tests.simulation.users import APISIX, EVIL, FORGED_CONFIG, FORGED_RULE, FORGED_SERVICE, SERVICES
 
 NAMELESS = frozenset({"ssls", "global_rules"})
-"""Kinds whose records tell no name: a new name cannot know the record under its short id for one of its own."""
+"""Kinds whose records contain no name: a new name cannot recognize its record under its short id."""
 
 FORGED = frozenset({f"{EVIL}_{FORGED_SERVICE}_80", f"{EVIL}_{FORGED_CONFIG}", f"{EVIL}_a_{FORGED_RULE}"})
 
 
 @dataclass(slots=True)
 class Expectation:
-    """Records with the fields that matter, and records of which nothing can be said.
+    """Records with the relevant fields, and records without expectations.
 
     Attributes:
         records: Key → fields that the body must have.
         free: Keys that may be there or not, in any version.
-        kept: Those among them that belong to an object, with their names: what is there of it must stay.
+        kept: Free keys that belong to an object, with their names: existing records must stay.
         conditions: ApisixRoutes and others → status of their condition.
     """
 
@@ -43,10 +43,10 @@ class Expectation:
 
 
 class Oracle:
-    """Reads the API server as it is now; and of gateways, which of its two ids a name that no record tells has.
+    """Reads the current API server, and from gateways which of its two ids a name has if records contain no names.
 
     Attributes:
-        narrow: Wide ids of names that records don't tell → the short ones.
+        narrow: Wide ids of names that records do not contain → the short ones.
     """
 
     def __init__(self, server: SimApiServer, gateways: Sequence[SimGateway], *, selective: bool) -> None:
@@ -56,7 +56,7 @@ class Oracle:
         self._selective = selective
 
     def expect(self) -> Expectation:
-        """Return what every gateway should hold once all is quiet."""
+        """Return the expected final content of every gateway."""
         want = Expectation()
         for item in self._objects("ApisixPluginConfig"):
             self._simple(want, item, "plugin_configs", {"plugins": _plugins(item)})
@@ -78,12 +78,12 @@ class Oracle:
     def differences(
         self, want: Expectation, records: Mapping[str, Mapping[str, Body]], *, forgiven: set[Key]
     ) -> list[str]:
-        """Return in words what a gateway has otherwise than expected.
+        """Return descriptions of the differences of a gateway from the expectation.
 
         Args:
-            want: What is expected.
+            want: The expectation.
             records: Kind → id → body.
-            forgiven: Records that may be there although nothing wants them.
+            forgiven: Records that may exist without being desired.
         """
         owned = {(kind, id_) for kind in KINDS for id_, body in records[kind].items() if is_ours(kind, body)}
         found = [f"lacks {key}" for key in want.records if key[1] not in records[key[0]]]
@@ -171,9 +171,9 @@ class Oracle:
         }
 
     def _key(self, kind: str, name: str) -> Key:
-        """Return the key for a name; that with the wide id if gateways have that one alone, and no record tells names.
+        """Return the key for a name; the one with the wide id if gateways have only that, and records contain no names.
 
-        `Checks` sees to it that no such name gets a wide id without need.
+        `Checks` verifies that no such name gets a wide id unnecessarily.
         """
         key = (kind, ident(name))
         if kind in NAMELESS:
@@ -188,7 +188,7 @@ class Oracle:
         return any(key[1] in gateway.records[key[0]] for gateway in self._gateways)
 
     def _release(self, want: Expectation, key: Key, name: str, item: Manifest) -> None:
-        """Say nothing of an object's route, nor of what it may need: any Service and plugin config near it."""
+        """Free an object's route and its possible references: any Service and plugin config in its namespace."""
         namespace = _name(item)[0]
         want.kept[key] = name
         services, configs = (*SERVICES, FORGED_SERVICE), ("p", FORGED_CONFIG)
@@ -205,7 +205,7 @@ class Oracle:
             want.conditions[item["kind"], *_name(item)] = status
 
     def _objects(self, kind: str) -> list[Manifest]:
-        """Return the objects of a kind that are the controller's business."""
+        """Return the objects of a kind that the controller serves."""
         return [item for item in self._server.all(SERVED[kind].plural) if self._is_watched(item)]
 
     def _is_watched(self, item: Manifest) -> bool:
@@ -218,12 +218,12 @@ class Oracle:
 
 
 def crc(name: str) -> str:
-    """Return the id for a name, unless somebody else has it."""
+    """Return the id for a name, unless another name has it."""
     return f"{zlib.crc32(name.encode()):x}"
 
 
 def ident(name: str) -> str:
-    """Return the id for a name; those that were forged come after those whose ids they are to have."""
+    """Return the id for a name; forged names come after the names that they imitate."""
     return wide_ident(name) if name in FORGED else crc(name)
 
 
@@ -233,7 +233,7 @@ def wide_ident(name: str) -> str:
 
 
 def is_ours(kind: str, body: Body) -> bool:
-    """Return whether a record is one of the controller's: by its label, and where there are none, by its plugins."""
+    """Return whether a record belongs to the controller: by its label or, for kinds without labels, by its plugins."""
     if kind in ("global_rules", "plugin_metadata"):
         return "theirs" not in str(body.get("id"))
     labels: dict[str, str] = body.get("labels") or {}

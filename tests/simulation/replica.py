@@ -1,7 +1,7 @@
-"""A replica of the controller as `app.build` composes it, in a simulated process: started, stopped, frozen, killed.
+"""A replica of the controller from `app.build` in a simulated process: started, stopped, frozen, killed.
 
-Only what reaches out of the process is replaced: connections, clocks, randomness, the HTTP server for probes, and the
-garbage collector's settings, which belong to the real process.
+Only external interfaces are replaced: connections, clocks, randomness, the HTTP server for probes, and the
+settings of the garbage collector, which belong to the real process.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tests.simulation.gateway import SimConnection, SimGateway, Trap
 from tests.simulation.loop import PROCESS, Process, ProcessClock, context_of, running_loop
 
 PAGE = 3
-"""Objects a page: lists of several pages are the rule."""
+"""Objects per page: most lists have several pages."""
 
 
 class Replica:
-    """One of the controllers that compete; every start is a new process. `crashed` is told if one ends by itself."""
+    """One of the competing controllers; every start is a new process. `crashed` is called if one ends unexpectedly."""
 
     def __init__(
         self, name: str, settings: Settings, server: SimApiServer, crashed: Callable[[str, BaseException], None]
@@ -41,7 +41,7 @@ class Replica:
         self.controller: Controller | None = None
         self.process: Process | None = None
         self.frozen_seconds = 0.0
-        """For so long its processes were frozen."""
+        """Total time for which its processes were frozen."""
         self._settings = settings
         self._server = server
         self._crashed = crashed
@@ -51,7 +51,7 @@ class Replica:
 
     @property
     def is_leading(self) -> bool:
-        """Whether it believes to lead."""
+        """Whether its process has a term."""
         return self.controller is not None and self.controller.state.source.election.leading
 
     def start(self) -> None:
@@ -66,7 +66,7 @@ class Replica:
         self._main = running_loop().create_task(self._run(), name="main", context=context_of(self.process))
 
     async def stop(self) -> None:
-        """Stop the process as SIGTERM does, and see that it leaves nothing behind."""
+        """Stop the process like SIGTERM, and check that it leaves nothing behind."""
         process, main = self.process, self._main
         if process is None or main is None:
             return
@@ -82,7 +82,7 @@ class Replica:
         self._forget(process)
 
     async def kill(self) -> None:
-        """End the process at once: nothing that it does from now on is seen by anybody."""
+        """Kill the process: its further actions are invisible."""
         process, main = self.process, self._main
         if process is None or main is None:
             return
@@ -97,7 +97,7 @@ class Replica:
         self._forget(process)
 
     def thaw(self) -> None:
-        """Let a frozen process go on."""
+        """Let a frozen process continue."""
         if self.process is not None:
             self.process.is_frozen = False
 
@@ -119,7 +119,7 @@ class Replica:
 
 
 class Seams:
-    """What replicas get instead of the outside world; `trap` is called with their requests (see `SimConnection`)."""
+    """The replacements of external interfaces; `trap` is called with requests (see `SimConnection`)."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Seams:
         return KubeApi(transport, host="simulated", namespace="core")
 
     def connection(self) -> SimConnection:
-        """Return what replaces the connections to gateways."""
+        """Return the replacement of the connections to gateways."""
         return SimConnection(self._gateways, self._trap)
 
 
@@ -161,15 +161,15 @@ class _NoServer:
         pass
 
     async def serve(self) -> None:
-        """Nobody probes."""
+        """Do nothing: there are no probes."""
 
     async def run(self) -> None:
-        """Nobody probes."""
+        """Do nothing: there are no probes."""
 
 
 @contextmanager
 def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
-    """Build controllers inside the simulation, as long as this lasts."""
+    """Build controllers inside the simulation, within this context."""
 
     class Transport(AiohttpTransport):
         def _pool(self) -> Any:

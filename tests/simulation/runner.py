@@ -1,4 +1,4 @@
-"""Playing seeds: one, or many in several processes; a failure is reported with the command that replays it."""
+"""Plays seeds: one, or many in several processes; a failure is reported with the command to replay it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.simulation.story import Story
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one seed ended.
+    """The result of one seed.
 
     Attributes:
-        problem: What did not hold; empty: all is well.
+        problem: The violated expectation; empty if there is none.
         digest: Of the trace.
-        trace: Text of it; kept of a failure only.
-        settled_after: Virtual seconds from the last fault until everything was as it should be.
+        trace: Its text; kept only for failures.
+        settled_after: Virtual seconds from the last fault until the expected state was reached.
     """
 
     seed: int
@@ -36,7 +36,7 @@ class Outcome:
 
     @property
     def command(self) -> str:
-        """What plays it again, with everything that happened."""
+        """The command that replays it with a full trace."""
         return f"python -m tests.simulation --seed {self.seed}"
 
 
@@ -64,7 +64,7 @@ def play(seed: int, *, keep_trace: bool = False) -> Outcome:
 
 
 def play_many(seeds: Sequence[int], *, workers: int) -> Iterator[Outcome]:
-    """Play many seeds in several processes; yield how each ended, in their order."""
+    """Play many seeds in several processes; yield the results in order."""
     # Fresh interpreters: what the parent has done must not show in what they do.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
@@ -73,7 +73,7 @@ def play_many(seeds: Sequence[int], *, workers: int) -> Iterator[Outcome]:
 
 @cache
 def _freeze() -> None:
-    """Exempt the program itself from garbage collection, once: each story collects what it left behind."""
+    """Exempt the program itself from garbage collection, once: each story collects its own garbage."""
     gc.freeze()
 
 
@@ -82,7 +82,7 @@ async def _made(seed: int) -> Story:
 
 
 def end_all(loop: SimulationLoop) -> None:
-    """End whatever a failed story left."""
+    """End the remaining tasks of a failed story."""
     for process in loop.processes:
         process.is_gone, process.is_frozen = True, False
     loop.run_until_complete(_cancel_all())

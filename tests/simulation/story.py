@@ -1,4 +1,4 @@
-"""One run from a seed: users and faults take turns, then everything has to come to rest as it should be."""
+"""One run from a seed: users and faults take turns, then the expected state must be reached."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOREIGN: dict[Key, Body] = {
     ("global_rules", "theirs"): {"id": "theirs", "plugins": {"real-ip": {"source": "http_x"}}},
     ("ssls", "theirs"): {"id": "theirs", "snis": ["theirs.example.org"], "cert": "c", "key": "k"},
 }
-"""Records that are none of the controller's business."""
+"""Records of other owners."""
 
 GONE = {"labels": MANAGED, "desc": "left over"}
 LEFTOVER: dict[Key, Body] = {
@@ -38,19 +38,19 @@ LEFTOVER: dict[Key, Body] = {
         "upstream_id": crc("gone_web_80"),
     },
 }
-"""Records of objects that went while no controller ran."""
+"""Records of objects that were deleted while no controller ran."""
 
 SETTLE_SECONDS = 400.0
-"""Within this time after the last fault everything has to be as it should be."""
+"""Seconds after the last fault within which the expected state must be reached."""
 
 CALM_SECONDS = 65.0
-"""So long what is told once, or waits for its backoff, may come after everything is as it should be."""
+"""Seconds for which one-time reports, or work with a backoff, may follow after that."""
 
 QUIET_SECONDS = 130.0
-"""So long nothing may be written afterwards: two audits at least."""
+"""Seconds without any write afterwards: at least two audits."""
 
 NEVER = 36000
-"""Seconds between audits in stories without any: what is lost then has to be found without them."""
+"""Seconds between audits in stories without any: losses must be found without them."""
 
 
 class Story:
@@ -109,7 +109,7 @@ class Story:
             self._mischief.later(self._rng.choice([0.0, 0.3, 4.0]), replica.start)
 
     async def _act(self) -> None:
-        """Let something go wrong, and users go on meanwhile."""
+        """Start a fault while users continue."""
         if self._rng.random() < 0.7:
             self._mischief.act()
         for _ in range(self._rng.choice([0, 1, 2, 4])):
@@ -125,7 +125,7 @@ class Story:
         self._mischief.later(seconds, lambda: self._let(self._users.act))
 
     def _let(self, act: Callable[[], None]) -> None:
-        """Let users do something, and note what is needed since then, and what is not any more."""
+        """Let users do something, and record which records are needed since then or no longer."""
         act()
         self.checks.look()
 
@@ -161,11 +161,11 @@ class Story:
         assert not self.trace.violations, "a rule was broken on the way"
 
     def _writes(self) -> tuple[int, ...]:
-        """Return how often was written to each gateway and to the API server, leases and events left out."""
+        """Return the number of writes to each gateway and to the API server, without leases and Events."""
         return (*(len(gateway.writes) for gateway in self._gateways), self._server.writes)
 
     def _differences(self) -> list[str]:
-        """Return in words what is not as it should be."""
+        """Return descriptions of the differences from the expected state."""
         want = self._oracle.expect()
         found = self._wrong_conditions(want)
         for gateway in self._gateways:
@@ -191,7 +191,7 @@ class Story:
 
 
 def _last_good(kind: str, id_: str, name: str) -> Body:
-    """Return what a gateway may have of an object from the time when it could be translated."""
+    """Return records that a gateway may have from a valid version of an object."""
     bodies: dict[str, Body] = {
         "routes": {"name": name, "uris": ["/good"]},
         "plugin_configs": {"name": name, "plugins": {}},
@@ -201,7 +201,7 @@ def _last_good(kind: str, id_: str, name: str) -> Body:
 
 
 def _of_nobody(gateway: SimGateway) -> set[Key]:
-    """Return records without labels that came back with a backup: nobody can know whose they are."""
+    """Return records without labels that came back with a backup: their owner is unknown."""
     return {key for key in gateway.excused if key[0] == "global_rules"}
 
 

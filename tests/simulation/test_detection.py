@@ -1,4 +1,4 @@
-"""How soon the whole control plane notices what happens behind its back, with default settings and on virtual time."""
+"""How soon the whole control plane notices external changes, with default settings and on virtual time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.simulation.runner import end_all
 from tests.simulation.story import FOREIGN, Story
 
 GATEWAY_SECONDS, WATCH_SECONDS = 10.0, 20.0
-"""Within so many seconds a gateway that is down, emptied or restored is noticed, and a watch that fell silent."""
+"""Bounds in seconds for detecting a gateway that is down, emptied or restored, and a silent watch."""
 
 SEEDS = range(3)
 
 
 class Calm(Story):
-    """A world at rest, with one replica that leads."""
+    """A settled state with one replica, which leads."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -50,7 +50,7 @@ class Calm(Story):
         return self._mischief.replicas[0]
 
     async def until_settled(self) -> None:
-        """Start, and wait until everything is as it should be."""
+        """Start, and wait for the expected state."""
         self._users.begin()
         for gateway in self._gateways:
             for (kind, id_), body in FOREIGN.items():
@@ -62,16 +62,16 @@ class Calm(Story):
         await self._settle()
 
     def edit(self) -> None:
-        """Let users change something that has to reach the gateways."""
+        """Let users change something that must reach the gateways."""
         while not self.differences():
             self._let(self._users.act)
 
     async def settle(self) -> None:
-        """Wait until everything is as it should be."""
+        """Wait for the expected state."""
         await self._settle()
 
     def differences(self) -> list[str]:
-        """Return what is not as it should be at the gateways."""
+        """Return the differences from the expected state of the gateways."""
         return [each for each in self._differences() if each.startswith(("one", "two"))]
 
     async def end(self) -> None:
@@ -83,7 +83,7 @@ Tale = Callable[[Calm], Coroutine[Any, Any, None]]
 
 
 def play(seed: int, tale: Tale) -> None:
-    """Play a tale in a world at rest."""
+    """Play a story in a settled state."""
     random.seed(seed)
     loop = SimulationLoop(random.Random(seed))
 

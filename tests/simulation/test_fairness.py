@@ -1,6 +1,6 @@
 """The whole controller beside a tenant who rewrites 1,500 rules every second, on virtual time.
 
-A write takes 20 ms at the gateway, 16 are under way at once: the tenant alone asks for twice of what can be written.
+A write takes 20 ms, 16 are in flight: the tenant alone needs twice the possible writes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUTE_SECONDS, REVOCATION_SECONDS, CONDITION_SECONDS = 2.0, 1.0, 3.0
 
 
 class Tenants:
-    """One replica, one gateway, a hog and a victim."""
+    """One replica, one gateway, a noisy tenant and a victim."""
 
     def __init__(self) -> None:
         self.trace = Trace()
@@ -40,7 +40,7 @@ class Tenants:
         self.seams = Seams(4, self.server, {"one": self.gateway}, lambda *_: False)
 
     async def play(self, story: Callable[[Tenants], Awaitable[None]]) -> None:
-        """Let the hog begin and play a story beside it."""
+        """Start the noisy tenant and play a story meanwhile."""
         self.users.begin()
         for namespace in (HOG, VICTIM):
             self.users._service(namespace, "web")
@@ -106,7 +106,7 @@ def play(story: Callable[[Tenants], Awaitable[None]]) -> None:
 
 
 def drop(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Forget a line of the log."""
+    """Drop a log line."""
     raise structlog.DropEvent
 
 

@@ -1,6 +1,6 @@
-"""Whatever happens to them, two replicas bring two gateway clusters to what the objects say, and never do harm.
+"""Despite all faults, two replicas sync two gateway clusters with the objects, and never delete by mistake.
 
-A story that fails names its seed and the command that plays it again. `make simulate` plays more of them.
+A failing story names its seed and the command to replay it. `make simulate` plays more of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happened in one run, when and to whom: for people who look for a cause, and as a digest to compare runs by."""
+"""The events of one run, for debugging, and as a digest to compare runs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Trace:
         self.violations.append(str(self.entries[-1]))
 
     def digest(self) -> str:
-        """Return what two runs have in common only if everything in them was the same."""
+        """Return a digest that is equal only for identical runs."""
         return hashlib.sha256("\n".join(map(str, self.entries)).encode()).hexdigest()[:16]
 
     def text(self) -> str:
-        """Return all of it, a line an entry."""
+        """Return all entries, one per line."""
         return "\n".join(map(str, self.entries))

@@ -1,7 +1,7 @@
-"""Users of a simulation: they create, change, break and delete objects, as a seed says. They expect nothing.
+"""Users of a simulation: they create, change, break and delete objects, driven by a seed. They check nothing.
 
-Names are few, so that objects come and go under the same name. In namespace `core` nobody touches anything; in `evil`
-somebody forges names, so that their records would have the ids of those of `core`.
+There are few names, so that objects are recreated under the same name. In namespace `core` nothing changes; in `evil`
+a user forges names whose records would have the ids of records of `core`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.simulation.trace import Trace
 
 CORE = "core"
 NAMESPACES = ("alpha", "beta")
-"""`beta` comes and goes with its label."""
+"""`beta` gets and loses its label."""
 EVIL = "evil"
 FORGED_SERVICE = forge(f"{CORE}_web_80", f"{EVIL}_", "_80").removeprefix(f"{EVIL}_").removesuffix("_80")
 FORGED_CONFIG = forge(f"{CORE}_p", f"{EVIL}_").removeprefix(f"{EVIL}_")
@@ -36,7 +36,7 @@ PASSWORDS = ("canary-password-0", "canary-password-1")
 
 
 class Users:
-    """Everybody who changes objects at the API server."""
+    """The users who change objects at the API server."""
 
     def __init__(self, server: SimApiServer, rng: random.Random, trace: Trace) -> None:
         self._server = server
@@ -46,7 +46,7 @@ class Users:
         self._next: Callable[[], None] | None = None
 
     def begin(self) -> None:
-        """Create what is there at the start: namespace `core` with one of each kind, and some of the rest."""
+        """Create the initial objects: namespace `core` with one of each kind, and some others."""
         for name in (CORE, EVIL, *NAMESPACES):
             self._put("Namespace", "", name, labels={"watched": "yes"})
         self._put("IngressClass", "", APISIX, spec={"controller": "apisix.apache.org/apisix-ingress-controller"})
@@ -86,7 +86,7 @@ class Users:
         action(self._rng.choice(NAMESPACES))
 
     def flicker(self) -> None:
-        """Create something; the next act takes it back."""
+        """Create something; the next action deletes it."""
         self._flicker(self._rng.choice(NAMESPACES))
 
     # What users do.
@@ -107,7 +107,7 @@ class Users:
             self._route(namespace, name, services, config=rng.random() < 0.4)
 
     def _flicker(self, namespace: str) -> None:
-        """Create an object, or create it anew, and think better of it."""
+        """Create or recreate an object, and delete it again."""
         name = self._rng.choice(ROUTES)
         if self._rng.random() < 0.5:
             self._route(namespace, name, ["web"])
@@ -306,5 +306,5 @@ def _encoded(content: bytes) -> str:
 
 
 def _brief(fields: Manifest) -> str:
-    """Return what an entry of the trace says of an object; nothing of Secrets."""
+    """Return the description of an object in the trace, without Secret data."""
     return "" if "data" in fields else str(fields)[:300]

@@ -1,4 +1,4 @@
-"""The webhook over real HTTPS: a certificate on disk, a gateway's schemas, and a client as an API server is one."""
+"""The webhook over real HTTPS: a certificate on disk, a gateway's schemas, and an API server as the client."""
 
 import asyncio
 import io
@@ -31,14 +31,14 @@ from translation.core.options import Options
 BOUND = 30.0
 HOST = "127.0.0.1"
 PATIENT = Limits(deadline=BOUND, handshake=BOUND, first=BOUND)
-"""For what is not about limits: a busy machine may take its time."""
+"""Limits for tests of other subjects: a busy machine may be slow."""
 GOOD = manifest(route_spec(plugin("limit-count", {"count": 1})))
 BAD = manifest(route_spec(plugin("limit-count", {"count": 0})))
 
 
 @dataclass
 class Gateway:
-    """What a gateway says of its plugins."""
+    """The plugins that a gateway publishes."""
 
     plugins: JsonObject = field(default_factory=lambda: HTTP_PLUGINS)
     error: GatewayError | None = None
@@ -63,7 +63,7 @@ class Seen:
 
 @dataclass
 class Files:
-    """A certificate and its key on disk, and who trusts it."""
+    """A certificate and its key on disk, with a client context that trusts it."""
 
     folder: Path
     authority: CA = field(default_factory=CA)
@@ -90,7 +90,7 @@ class Files:
 
 @dataclass
 class Client:
-    """An API server, as far as the webhook knows it."""
+    """An API server as a client of the webhook."""
 
     port: int
     trust: ssl.SSLContext
@@ -104,7 +104,7 @@ class Client:
             return reply.status, await reply.text()
 
     async def ask(self, item: JsonObject, uid: str = "u1", version: str = "v1") -> JsonObject:
-        """Return the response to the question whether an object may be made."""
+        """Return the response to a review of a new object."""
         status, text = await self.post(review(item, uid, version))
         assert status == 200, text
         answer = orjson.loads(text)

@@ -1,4 +1,4 @@
-"""What the webhook answers: to reviews of both versions, to garbage, and to what is not HTTP."""
+"""Responses of the webhook: to reviews of both versions, to garbage, and to input that is not HTTP."""
 
 import asyncio
 from collections.abc import MutableMapping

@@ -1,4 +1,4 @@
-"""Clients that send too much, too slowly or not at all: an API server beside them is answered, and correctly."""
+"""Clients that send too much, too slowly or nothing: API servers still get correct responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
