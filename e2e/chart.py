@@ -28,6 +28,7 @@ KINDS_TEMPLATE = CHART / "templates" / "_kinds.tpl"
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 CRDS = ROOT / "crds" / "generated"
 PAGE = ROOT / "docs" / "install.md"
+README = CHART / "README.md"
 BEGIN, END = "<!-- values begin -->\n", "<!-- values end -->\n"
 HELM_TIMEOUT = 60.0
 
@@ -163,6 +164,8 @@ def generated() -> Mapping[Path, str]:
         files[KUSTOMIZE / name / "kustomization.yaml"] = _kustomization("../crds", "controller.yaml")
     before, _, rest = PAGE.read_text().partition(BEGIN)
     files[PAGE] = f"{before}{BEGIN}{table()}{END}{rest.partition(END)[2]}"
+    before, _, rest = README.read_text().partition(BEGIN)
+    files[README] = f"{before}{BEGIN}{table()}{END}{rest.partition(END)[2]}"
     return files
 
 

@@ -54,7 +54,12 @@ def test_every_setting_has_a_value_or_is_that_of_the_pod() -> None:
     given = {key for text in texts for key in keys(yaml.safe_load(text))}
     given = {"gateway_api.listener_ports" if key.startswith("gateway_api.listener_ports.") else key for key in given}
     # Where the Pod is, and what it has as files; all of it can be given as environment (deployment.extraEnv).
-    of_the_pod = {"kubernetes.kubeconfig", "kubernetes.election.namespace", "clusters[].admin_key"}
+    of_the_pod = {
+        "kubernetes.kubeconfig",
+        "kubernetes.context",
+        "kubernetes.election.namespace",
+        "clusters[].admin_key",
+    }
     assert keys(Settings().model_dump()) - of_the_pod == given
 
 

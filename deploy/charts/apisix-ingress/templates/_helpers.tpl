@@ -30,6 +30,28 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{- /* Labels of the gateway and of its etcd, given as (list . component); those of the controller must not select them. */ -}}
+{{- define "apisix-ingress.gatewaySelector" -}}
+app.kubernetes.io/name: {{ index . 1 }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+{{- end -}}
+
+{{- define "apisix-ingress.gatewayLabels" -}}
+{{- $root := index . 0 -}}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{ include "apisix-ingress.gatewaySelector" . }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+{{- end -}}
+
+{{- /* What the restricted Pod Security Standard asks of a Pod whose image runs as this user. */ -}}
+{{- define "apisix-ingress.gatewayPodSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
 {{- define "apisix-ingress.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "apisix-ingress.fullname" .) .Values.serviceAccount.name -}}
@@ -59,6 +81,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if $plane.endpoints -}}
 {{- $url := first $plane.endpoints | trimSuffix "/" -}}
 {{- if (urlParse $url).path -}}{{ $url }}{{- else -}}{{ $url }}/apisix/admin{{- end -}}
+{{- else if .Values.apisix.enabled -}}
+http://{{ include "apisix-ingress.fullname" . }}-apisix-admin.{{ .Release.Namespace }}.svc:9180/apisix/admin
 {{- else if $plane.service.name -}}
 http://{{ $plane.service.name }}.{{ .Release.Namespace }}.svc:{{ $plane.service.port }}/apisix/admin
 {{- else -}}
@@ -77,6 +101,9 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- $where := ternary "gatewayProxy.provider.controlPlane.auth.adminKey" (printf "clusters[%d].adminKey" (sub $index 1)) (eq $index 0) -}}
 {{- $key := default dict $item.adminKey -}}
 {{- $ref := default dict (default dict $key.valueFrom).secretKeyRef -}}
+{{- if and $.Values.apisix.enabled (eq $index 0) (not $key.value) (not $ref.name) -}}
+{{- $ref = dict "name" (printf "%s-apisix" (include "apisix-ingress.fullname" $)) "key" "admin-key" -}}
+{{- end -}}
 {{- if and $key.value $ref.name -}}
 {{- fail (printf "%s: set value or valueFrom, not both" $where) -}}
 {{- else if not (or $key.value $ref.name) -}}
