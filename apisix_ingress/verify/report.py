@@ -44,6 +44,11 @@ class Summary:
     _sent: int = 0
     _probes: dict[Probe, dict[tuple[str, str], _Seen]] = field(default_factory=dict)
 
+    @property
+    def rounds(self) -> int:
+        """The number of complete rounds."""
+        return self._rounds
+
     def add(self, findings: Sequence[Finding], at: datetime) -> None:
         """Add a round."""
         self._rounds += 1

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGINT
+from subprocess import PIPE
 from typing import Any
 
 from aiohttp import web
 
-from tests.flow.commandline import Cli
+from tests.flow.commandline import BOUND, COMMAND, Cli, environment
+from tests.waiting import until
 
 HOST = "shop.example.org"
 
@@ -177,6 +182,35 @@ async def test_watch_repeats_and_says_how_often_a_difference_was_seen(cli: Cli) 
         _, got = await compare(cli, old, new, "--requests", write_requests(cli, "/body"), "--watch", "300ms")
     assert got["rounds"] > 1
     assert got["findings"][0]["differences"][0]["rounds"] == got["rounds"]
+
+
+async def test_an_interrupted_watch_reports_its_complete_rounds(cli: Cli) -> None:
+    asked = write_requests(cli, "/body")
+    async with serving(Gateway()) as old, serving(Gateway({"/body": edited(text="x")})) as new:
+        addresses = (f"127.0.0.1:{old.port}", f"127.0.0.1:{new.port}")
+        arguments = (
+            *addresses,
+            "--requests",
+            asked,
+            "--rate",
+            "2000",
+            "--watch",
+            "1h",
+            "--html",
+            "page.html",
+            "-o",
+            "json",
+        )
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, "verify", *arguments, cwd=cli.folder, stdout=PIPE, stderr=PIPE, env=environment(cli.folder)
+        )
+        async with asyncio.timeout(BOUND):
+            await until((cli.folder / "p.html").exists, "the page of the first round", state=lambda: process)
+            process.send_signal(SIGINT)
+            out, err = await process.communicate()
+    got = json.loads(out)
+    assert (process.returncode, got["different"], got["rounds"] > 0) == (1, 1, True)
+    assert b"interrupted: the report has the" in err
 
 
 async def test_arguments_that_cannot_be_used_are_named(cli: Cli) -> None:

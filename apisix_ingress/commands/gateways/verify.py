@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from apisix_ingress.commands.common.output import (
     Report,
     ReportOption,
     fail,
+    tell,
 )
 from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress
 
@@ -119,7 +120,8 @@ def verify(
     """Compare the responses of two gateways.
 
     Requests come from Ingresses (-f or --cluster), from access logs and from files; each is sent to both gateways.
-    Values that vary from one request to the next are found by repetition and not reported.
+    Values that vary from one request to the next are found by repetition and not reported. With --watch, the page of
+    --html is updated after each round, and Ctrl-C ends with the report of the complete rounds.
 
     Exit 0 if all responses are equal, 1 if some differ, 2 on an error.
 
@@ -147,10 +149,19 @@ def verify(
     options = Options(rate, concurrency, frozenset(name.lower() for name in ignore_header or ()))
     client = {"timeout": parse_duration(timeout), "backend_header": backend_header, "backend_field": backend_field}
     duration = parse_duration(watch) if watch else 0.0
-    run_with_progress(lambda step: _compare(summary, probes, options, client, duration, step))
+
+    def finished() -> None:
+        # A watch of hours has a page from its first round on.
+        if html is not None:
+            html.write_text(page(summary.document()), encoding="utf-8")
+
+    try:
+        run_with_progress(lambda step: _compare(summary, probes, options, client, duration, step, finished))
+    except KeyboardInterrupt:
+        if not summary.rounds:
+            raise
+        tell([f"interrupted: the report has the {summary.rounds} complete rounds"])
     document = summary.document()
-    if html is not None:
-        html.write_text(page(document), encoding="utf-8")
     print_report(document, lines(document), output)
     raise SystemExit(EXIT_FOUND if document["different"] else 0)
 
@@ -162,8 +173,9 @@ async def _compare(
     connection: dict[str, Any],
     duration: float,
     step: Step,
+    finished: Callable[[], None],
 ) -> None:
-    """Run rounds until the time is over, at least one."""
+    """Run rounds until the time is over, at least one; `finished` is called after each."""
     from contextlib import AsyncExitStack
 
     from apisix_ingress.runtime.clock import MonotonicClock
@@ -181,6 +193,7 @@ async def _compare(
             number += 1
             round_ = f"round {number}, " if duration else ""
             summary.add(await session.run(probes, partial(_told, step, round_, len(probes))), clock.now())
+            finished()
 
 
 def _told(step: Step, round_: str, total: int, done: int) -> None:
