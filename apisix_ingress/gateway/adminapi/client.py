@@ -212,7 +212,7 @@ class AdminClient:
         return None if reply is None else dict(filter(None, found))
 
     async def label(self, key: RecordKey, labels: Mapping[str, str]) -> None:
-        """Add labels to a record; its other fields, including those that the gateway never returns, stay unchanged.
+        """Add labels to a record; its other fields, including fields that the gateway never returns, stay unchanged.
 
         Raises:
             GatewayError: The request failed; gateways reject it for kinds without PATCH.

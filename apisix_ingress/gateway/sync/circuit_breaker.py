@@ -1,7 +1,7 @@
-"""Whether a cluster is written to at all: not while it does not answer, nor while it refuses the admin key.
+"""The circuit breaker of a cluster: it stops writes while the cluster does not answer or rejects the admin key.
 
-While the breaker is tripped the cluster is probed from time to time, and nothing else is sent. A probe that succeeds
-resets the breaker, but does not end the outage that is reported: a gateway may answer reads and fail writes.
+While the breaker is tripped, the cluster is probed from time to time and nothing else is sent. A successful probe
+resets the breaker, but does not end the reported outage: a gateway may answer reads and fail writes.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from apisix_ingress.runtime.tasks import bounded
 log = structlog.get_logger()
 
 UNREACHED, FAILING = 3, 8
-"""So many different records in a row must fail before the cluster is taken to be down: one alone may be at fault, and
-a gateway that fails some of its requests is better written to than not. Fewer are enough if it was not even reached.
+"""Writes of so many different records in a row must fail before the cluster is considered down: a single record may be
+the cause, and writes to a gateway that fails some requests are useful. Fewer suffice if no connection was possible.
 """
 
 KEY_PROBE_INTERVAL = 30.0
-"""Seconds between two probes with a refused key: some set-ups lock a client out that tries too often."""
+"""Seconds between two probes with a rejected key: some setups lock out clients that try too often."""
 
 KEY_CHECK_INTERVAL = 5.0
 """Seconds between two checks whether the admin key was replaced."""
 
 PROBE_BASE, PROBE_CAP, PROBE_JITTER = 0.5, 5.0, 0.5
-"""Seconds between probes of a cluster that does not answer, and the share of them that is drawn at random."""
+"""Seconds between probes of a cluster that does not answer, and their random share."""
 
 TRIAL = 1.0
-"""Seconds, beside those that a write may take, after which a breaker that did not trip again ends the outage."""
+"""Seconds, in addition to the timeout of a write, after which the outage ends if the breaker has not tripped again."""
 
 REMEDY = (
-    "see whether its Admin API runs and can be reached from here; other clusters are not affected, and this one is"
-    " probed every few seconds and catches up by itself"
+    "check that its Admin API is running and reachable from here; other clusters are not affected, and this one is"
+    " probed every few seconds and catches up automatically"
 )
 
 
 class CircuitBreaker:
-    """Not tripped at first.
+    """The breaker of one cluster, not tripped at first.
 
     Args:
-        cluster: Its name.
+        cluster: The name of the cluster.
         clock: Measures the time between probes.
-        rng: Spreads it.
+        rng: Randomizes that time.
         on_change: Called after it tripped or was reset.
         on_outage: Called when an outage begins (True), changes its cause (True) or ends (False).
     """
@@ -75,7 +75,7 @@ class CircuitBreaker:
         self._failing: set[RecordKey] = set()
         self._error: GatewayError | None = None
         self._outage: Outage | None = None
-        # The cause of the last failure: one that comes twice in a row is that of the outage from then on.
+        # The cause of the last failure: it becomes the cause of the outage when it occurs twice in a row.
         self._latest = ""
         self._succeeded_at = -math.inf
         self._writable = asyncio.Event()
@@ -85,7 +85,7 @@ class CircuitBreaker:
 
     @property
     def is_tripped(self) -> bool:
-        """Whether the cluster is not written to, but probed."""
+        """Whether the cluster is probed instead of written to."""
         return self._error is not None
 
     @property
@@ -95,20 +95,20 @@ class CircuitBreaker:
 
     @property
     def outage(self) -> Outage | None:
-        """The outage, if any: the breaker is tripped, or a probe reset it and nothing else has succeeded yet."""
+        """The outage, if any: the breaker is tripped, or a probe reset it and no other call has succeeded yet."""
         return self._outage
 
     @property
     def is_away(self) -> bool:
-        """Whether there is an outage since the cluster does not answer, or not now."""
+        """Whether there is an outage because the cluster does not answer, or fails."""
         return self._outage is not None and self._outage.reason in ("unreachable", "failing")
 
     def has_succeeded_since(self, instant: float) -> bool:
-        """Say whether any call but a probe succeeded since an instant of the monotonic clock."""
+        """Return whether any call except a probe has succeeded since a monotonic time."""
         return self._succeeded_at >= instant
 
     def succeeded(self) -> None:
-        """Note a success of any call but a probe."""
+        """Record that a call other than a probe succeeded."""
         self._succeeded_at = self._clock.monotonic()
         if not self.is_tripped:
             self._end_outage()
@@ -118,10 +118,10 @@ class CircuitBreaker:
             self._backoff.forget("")
 
     def failed(self, error: GatewayError, key: RecordKey | None = None) -> None:
-        """Note that a call failed, and trip if that concerns the whole cluster.
+        """Record that a call failed, and trip if that concerns the whole cluster.
 
-        A refused admin key does so at once, whatever the call was for. Otherwise writes of several records have to fail
-        in a row; other calls are ignored.
+        A rejected admin key trips at once, whatever the call was for. Otherwise writes of several records have to fail
+        in a row; failures of other calls are ignored.
 
         Args:
             error: Why it failed.
@@ -135,11 +135,11 @@ class CircuitBreaker:
                 self.trip(error)
 
     def trip(self, error: GatewayError, *, since: datetime | None = None) -> None:
-        """Stop writing; while it is stopped already, only the cause may change.
+        """Stop writes; if they are stopped already, only the cause may change.
 
         Args:
             error: Why.
-            since: When the first request failed; None: just now.
+            since: When the first request failed; None: now.
         """
         was_tripped, self._error = self.is_tripped, error
         before, cause = self._outage, error.cause or str(error)
@@ -167,12 +167,12 @@ class CircuitBreaker:
             self._log.error("cluster.unreachable", error=outage.cause, since=since, remedy=REMEDY)
 
     def stop(self) -> None:
-        """Let no write start any more, whatever the cluster answers: the process is about to end."""
+        """Start no more writes, whatever the cluster answers: the process is about to exit."""
         self._stopped = True
         self._writable.clear()
 
     async def writable(self) -> None:
-        """Return once a write may start."""
+        """Wait until a write may start."""
         if not self._writable.is_set():
             await self._writable.wait()
 
@@ -190,7 +190,7 @@ class CircuitBreaker:
                 await self._try_out(backend.timeout + TRIAL)
 
     async def _try_out(self, seconds: float) -> None:
-        """Return once the breaker tripped again, or the outage is over since it did not for so long."""
+        """Wait until the breaker trips again; if it does not within some seconds, the outage is over."""
         try:
             await bounded(self._tripped.wait(), seconds, clock=self._clock)
         except TimeoutError:
@@ -222,7 +222,7 @@ class CircuitBreaker:
 
 
 def reason_of(error: GatewayError) -> OutageReason:
-    """Return what kind of outage an error stands for."""
+    """Return the kind of outage that an error indicates."""
     if isinstance(error, GatewayUnauthorized):
         return "unauthorized"
     if isinstance(error, GatewayRedirected):
@@ -231,5 +231,5 @@ def reason_of(error: GatewayError) -> OutageReason:
 
 
 def _same(reason: OutageReason) -> tuple[OutageReason, ...]:
-    """Return the reasons that are logged as one."""
+    """Return the reasons that are logged as the same outage."""
     return ("unreachable", "failing") if reason in ("unreachable", "failing") else (reason,)

@@ -1,7 +1,7 @@
-"""The sync engine of one gateway cluster: it owns the cluster's address and starts a session for each term at it.
+"""The sync engine of one gateway cluster: it owns the address and starts a session for each term there.
 
-A session (`session`) does the work. Here is what outlives it: the address, the records that were ever wanted, and what
-others may ask about the cluster.
+A session (`session`) does the work. This module has what outlives sessions: the address, the records that were ever
+desired, and the state that other components read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tally(NamedTuple):
 
 
 class SyncSnapshot(NamedTuple):
-    """How many records of a cluster are in which state, at one moment."""
+    """The number of records of a cluster in each state, at one moment."""
 
     applied: int
     unknown: int
@@ -46,7 +46,7 @@ class SyncSnapshot(NamedTuple):
 
 
 class ClusterSync:
-    """Keeps one gateway cluster at what is wanted, inside terms of leadership.
+    """Keeps one gateway cluster in sync with the desired records, during terms of leadership.
 
     Args:
         config: Its settings and collaborators.
@@ -58,7 +58,7 @@ class ClusterSync:
         self._backend = backend
         self._config = config
         self.closed = False
-        """Whether no write starts any more, since the process is about to end."""
+        """Whether no more writes start, because the process is about to exit."""
         self._changed_at = -math.inf
         self._moved = asyncio.Event()
         self._ever_wanted: set[RecordKey] = set()
@@ -72,11 +72,15 @@ class ClusterSync:
         former: Former = UNKNOWN,
         since: float | None = None,
     ) -> None:
-        """Take note that records are wanted differently; urgent ones go ahead of others. Never blocks.
+        """Queue records whose desired state has changed, urgent ones first. Never blocks.
 
-        `former` is what their owner wanted before: it says what takes over for those that are not wanted any more.
-        `since` is the monotonic time when the change was seen that this follows from.
-        Outside a term, and until the first comparison began, nothing is queued: that compares everything.
+        Outside a term, and until the takeover begins to compare, nothing is queued: the takeover compares everything.
+
+        Args:
+            keys: The records.
+            urgent: Whether they precede others in the queue.
+            former: The records that their owner wanted before, from which follows what replaces deleted ones.
+            since: Monotonic time at which the change that caused this was seen.
         """
         if self.taken_over:
             self._changed_at = self._config.clock.monotonic()
@@ -86,68 +90,68 @@ class ClusterSync:
     # Reading.
 
     def record_state(self, key: RecordKey) -> RecordState:
-        """Return how far a wanted record is in this cluster."""
+        """Return the sync state of a desired record in this cluster."""
         return self._driver.status.state(key)
 
     def holds(self, key: RecordKey) -> bool:
-        """Say whether the cluster is known to have a record, in whatever version."""
+        """Return whether the cluster is known to have a record, in any version."""
         return self._driver.table.get(key).observed is not None
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
-        """Return the names under which a record of ours exists, or may; empty if the gateway returns none."""
+        """Return the names under which an owned record exists, or may exist; a name that the gateway omits is empty."""
         return self._driver.table.get(key).names()
 
     def idle(self) -> bool:
-        """Say whether nothing is in flight and nothing left to do; what is blocked or was rejected does not count."""
+        """Return whether nothing is in flight or queued; blocked and rejected records are ignored."""
         return self._session.idle
 
     @property
     def taken_over(self) -> bool:
-        """Whether this process leads, and has compared the cluster with what is wanted."""
+        """Whether this process leads and has compared the cluster with the desired records."""
         return self._session.is_synced
 
     @property
     def reachable(self) -> bool:
-        """Whether the cluster was not found to be down or to refuse the admin key."""
+        """Whether the cluster is not known to be down or to reject the admin key."""
         return self.outage is None
 
     @property
     def outage(self) -> Outage | None:
-        """Since when and why the cluster is not written to, or in vain; None while it is reachable."""
+        """Since when and why writes to the cluster stopped or fail; None while it is reachable."""
         return self._driver.breaker.outage
 
     @property
     def trouble(self) -> str:
-        """Why the cluster is not written to, or in vain, for people; empty while it is reachable."""
+        """Why writes to the cluster stopped or fail, as text; empty while it is reachable."""
         return self.outage.cause if self.outage is not None else ""
 
     @property
     def audit_failure(self) -> str:
-        """Why the last comparison failed, for people; empty: it did not."""
+        """Why the last audit failed, as text; empty if it did not."""
         return self._session.audit.failure
 
     @property
     def is_away(self) -> bool:
-        """Whether it is not written to since it does not answer: that may pass by itself."""
+        """Whether writes stopped because the cluster does not answer, which may be temporary."""
         return self._driver.breaker.is_away
 
     @property
     def version(self) -> str:
-        """What the gateway called itself when it was read last; empty: it was not read by this process."""
+        """The gateway's `Server` header when it was last read; empty if this process has not read it."""
         return self._session.audit.version
 
     @property
     def backlog(self) -> int:
-        """How many records wait for their turn; those that wait for a retry are not counted."""
+        """The number of queued records, without records that wait for a retry."""
         return self._driver.queue.depth
 
     @property
     def quiet_for(self) -> float:
-        """Seconds since records were last wanted differently; what the first comparison finds is no change."""
+        """Seconds since the desired records last changed; differences that the takeover finds are not changes."""
         return self._config.clock.monotonic() - self._changed_at
 
     def tally(self) -> dict[RecordKind, Tally]:
-        """Return how many records of each kind should exist, do as far as known, and were rejected."""
+        """Return how many records of each kind are desired, applied and rejected."""
         keys = self._config.wanted.keys()
         wanted = Counter(key.kind for key in keys if self._driver.wanted(key) is not None)
         applied = Counter(slot.key.kind for slot in self._driver.table if slot.applied is not None)
@@ -155,7 +159,7 @@ class ClusterSync:
         return {kind: Tally(wanted[kind], applied[kind], rejected[kind]) for kind in RECORD_KINDS}
 
     def snapshot(self) -> SyncSnapshot:
-        """Return how many records are in which state now."""
+        """Return how many records are in each state."""
         driver = self._driver
         slots = list(driver.table)
         return SyncSnapshot(
@@ -172,14 +176,14 @@ class ClusterSync:
     def _driver(self) -> RecordDriver:
         return self._session.driver
 
-    # Its life.
+    # Lifecycle.
 
     def move(self, backend: Backend) -> None:
-        """Write to another address from now on: it is read first, as at the start of a term.
+        """Switch to another address, which is read first, as at the start of a term.
 
-        Writes in flight are abandoned: nothing that was sent to the former address is sent to this one, nothing is
-        deleted there, and nothing it confirmed counts any more. The first comparison comes as soon as such a write has
-        ended: if it is the same gateway by another name, it may have been carried out after the cluster was read.
+        Writes in flight are abandoned: they are not repeated at the new address, nothing is deleted at the old one, and
+        what is known of it is discarded. The second comparison comes as soon as such writes have timed out: if both
+        addresses belong to the same gateway, they may have been carried out after it was read.
         """
         self._backend = backend
         had_outage = self.outage is not None
@@ -191,15 +195,15 @@ class ClusterSync:
     async def run(self, term: Term, ready: asyncio.Event) -> None:
         """Compare the cluster and keep it in sync until cancelled.
 
-        What was in flight at the end counts as unknown. The next term reads the cluster anew.
+        The outcome of writes that are in flight at the end is unknown. The next term reads the cluster again.
 
         Args:
-            term: The right to write; looked at before each write.
+            term: The right to write, checked before each write.
             ready: Set once all stores are synced and all providers have translated everything; nothing is written
                 or deleted before.
 
         Raises:
-            LeadershipLost: A write was due when the lease may have run out.
+            LeadershipLost: A write was due when the lease may have expired.
         """
         inherited = frozenset(self._driver.table.records())
         self._session = self._new_session(inherited, first_audit=self._config.audit_interval)
@@ -217,19 +221,19 @@ class ClusterSync:
             raise LeadershipLost(f"cluster {self.name}: the lease may have run out: writing stopped") from None
 
     async def drain(self, seconds: float) -> bool:
-        """Wait until what is queued is written, for some seconds at most; say whether it is.
+        """Wait at most some seconds until all queued records are written; return whether they are.
 
-        What waits for a retry, for another record or for an unreachable cluster is not waited for.
+        Records that wait for a retry, for another record or for an unreachable cluster are ignored.
         """
         return await self._session.drain(seconds)
 
     async def close(self, seconds: float) -> bool:
-        """Start no write any more, in this term and all later ones, and wait for those in flight.
+        """Start no more writes, in this and all later terms, and wait for the writes in flight.
 
         Each of them ends within the backend's `timeout`, answered or not.
 
         Args:
-            seconds: How long it waits at most.
+            seconds: The maximum time to wait.
 
         Returns:
             Whether they have ended.

@@ -1,6 +1,6 @@
-"""Performs the effects of events: on slots, on the queue of records that are due, and on whoever observes the cluster.
+"""Performs the effects of events: on slots, on the queue of due records, and on the observers of the cluster.
 
-Which effects an event has is in `records.transitions`. Nothing here awaits, so that each event is one indivisible step.
+`records.transitions` defines the effects of each event. Nothing here awaits, so that each event is one atomic step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Detail(NamedTuple):
-    """What an event is about: each effect reads what it needs."""
+    """The arguments of an event; each effect reads the ones that it needs."""
 
     record: Record | None = None
     former: Former = UNKNOWN
@@ -53,16 +53,16 @@ class RecordDriver:
 
     Attributes:
         config: What all sessions of the cluster have in common.
-        table: What is known of them.
-        order: Which of their writes others wait for.
-        queue: Which are due.
-        unacked: Which of their writes may still be carried out.
-        unique_keys: Which of them want the same.
-        sentinels: Which of them show whether the cluster still has what was written.
-        status: How far each is.
-        ever_wanted: Records that were wanted at some time in this process' life and still exist or are wanted: their
-            deletion is expected.
-        breaker: Whether the cluster is written to.
+        table: The slots of the records.
+        order: The order of outstanding writes and deletes.
+        queue: The records that are due.
+        unacked: When unacknowledged writes require an audit.
+        unique_keys: The order of writes that want the same exclusive keys.
+        sentinels: The records that show whether the cluster still has what was written.
+        status: The sync state of each record.
+        ever_wanted: Records that were desired at any time since this process started and still exist or are desired;
+            their deletion is expected.
+        breaker: Whether the cluster may be written to.
     """
 
     def __init__(self, config: SyncConfig, ever_wanted: set[RecordKey]) -> None:
@@ -83,7 +83,7 @@ class RecordDriver:
             on_outage=lambda is_open: observer.breaker(cluster, is_open),
         )
         self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker)
-        # Its own retries are not used: the backoff of a record is in its slot.
+        # The retries of the queue are not used: the backoff of a record is in its slot.
         self.queue: WorkQueue[RecordKey] = WorkQueue(
             clock=clock, limiter=FastSlow(0.0, 0.0, 0), name=f"sync-{cluster}", group=self._namespace
         )
@@ -91,7 +91,7 @@ class RecordDriver:
         self._clock = clock
         self._observer = observer
         self._log = log.bind(cluster=cluster)
-        # The table of transitions, with what performs each effect in its place.
+        # The table of transitions, with effects replaced by functions.
         effects = self._effects()
         self._rules = {
             phase: {event: (after, tuple(effects[each] for each in found)) for event, (after, found) in row.items()}
@@ -99,10 +99,10 @@ class RecordDriver:
         }
 
     def post(self, key: RecordKey, event: Event, detail: Detail = NO_DETAIL) -> None:
-        """Have an event change the phase of a record, and perform its effects.
+        """Change the phase of a record according to an event, and perform the effects.
 
         Raises:
-            InvalidTransition: It can't happen in this phase: a bug.
+            InvalidTransition: The event can't happen in this phase, which is a bug.
         """
         slot = self.table.slot(key)
         rule = self._rules[slot.phase].get(event)
@@ -122,16 +122,16 @@ class RecordDriver:
         same_batch: bool = False,
         former: Former = UNKNOWN,
     ) -> None:
-        """Queue records that may differ from what is wanted; `former` is what their owner wanted before.
+        """Queue records that may differ from the desired ones; `former` is what their owner wanted before.
 
-        Those of one call belong together: deletes among them wait for the writes. With `same_batch` they belong to
-        those of the call before as well.
+        The records of one call are a batch, whose deletes wait for its writes. With `same_batch` they join the batch of
+        the previous call.
         """
         if not same_batch:
             self.order.begin_batch()
         for key in keys:
             record, slot = self.wanted(key), self.table.slot(key)
-            # It is tried again anyway: what it was refused for may not be wanted any more.
+            # It is retried anyway: the desired record may no longer need what it was rejected for.
             if slot.holder is not None:
                 self.table.set_holder(slot, None)
             slot.release = False
@@ -144,7 +144,7 @@ class RecordDriver:
                 self.report(key)
 
     def remember(self, keys: Iterable[RecordKey]) -> None:
-        """Note which of the records are wanted, while nothing is queued yet."""
+        """Record which of the keys are desired, while nothing is queued yet."""
         for key in keys:
             if self.wanted(key) is not None:
                 self.ever_wanted.add(key)
@@ -152,19 +152,19 @@ class RecordDriver:
                 self.report(key)
 
     def wanted(self, key: RecordKey) -> Record | None:
-        """Return what the cluster is to have under a key; None: nothing."""
+        """Return the record that the cluster should have under a key, or None."""
         return self._wanted.get(key, self.cluster)
 
     def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
-        """Say whether a record that is not wanted must stay."""
+        """Return whether a record that is not desired must stay."""
         return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts)
 
     def withheld(self) -> set[RecordKey]:
-        """Return the records whose deletion a sweep held back."""
+        """Return the records whose deletion was held back."""
         return {slot.key for slot in self.table if slot.is_withheld}
 
     def enqueue(self, key: RecordKey) -> None:
-        """Queue a record once more, as urgent as it was."""
+        """Queue a record again with the same urgency."""
         self.queue.add(key, urgent=self.table.get(key).urgent)
 
     def enqueue_after(self, key: RecordKey, seconds: float) -> None:
@@ -172,22 +172,22 @@ class RecordDriver:
         self.queue.add_after(key, seconds, urgent=self.table.get(key).urgent)
 
     def report(self, key: RecordKey) -> None:
-        """Tell the observer the state of a record."""
+        """Report the state of a record to the observer."""
         self._observer.outcome(self.cluster, key, self.status.state(key))
 
     def unblock_others(self, key: RecordKey) -> None:
-        """Queue the records that wait for this one, and the deletes that may be due."""
+        """Queue the records that wait for this one, and deletes that may be due."""
         for waiter in tuple(self.table.blocked.get(key, ())):
             self.post(waiter, Event.UNBLOCK)
         self.release_deletes()
 
     def release_deletes(self) -> None:
-        """Queue the deletes that wait for no write any more."""
+        """Queue the deletes that no longer wait for a write."""
         for delete in self.order.due():
             self.enqueue(delete)
 
     def retry(self, key: RecordKey, error: GatewayError) -> None:
-        """Try a record again after its own backoff; if it failed often, let deletes go on without it."""
+        """Retry a record after its backoff; if it failed often, deletes no longer wait for it."""
         self.post(key, Event.RETRY_LATER, Detail(error=error))
         slot = self.table.slot(key)
         if slot.failures == WARN_AFTER:
@@ -196,10 +196,10 @@ class RecordDriver:
             self.post(key, Event.GAVE_UP)
 
     def wait_for_holder(self, key: RecordKey, holder: RecordKey) -> None:
-        """Try a record again as soon as the one that has an exclusive key of it is written or deleted.
+        """Retry a record as soon as the holder of one of its exclusive keys is written or deleted.
 
-        That one may be about to be deleted: no delete waits for this record any more. If it waits for this record
-        itself, again and again, then this one releases what it has, unless it did so in vain a short time ago.
+        The holder may be about to be deleted, so deletes no longer wait for this record. If records keep waiting for
+        each other in a circle, this one releases its keys, unless it has recently done so without success.
         """
         slot = self.table.slot(key)
         self.table.set_holder(slot, holder)
@@ -209,13 +209,13 @@ class RecordDriver:
             self.enqueue(key)
 
     def tick(self, now: float) -> None:
-        """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""
+        """Queue what becomes due with time: retries of rejected records, and records that are no longer held."""
         self.unique_keys.prune(now)
         if due := [slot.key for slot in self.table.tick(now) if self._is_released(slot) or offer_again(slot, now)]:
             self.mark(due)
 
     def _is_released(self, slot: RecordSlot) -> bool:
-        """Say, once, that a record which was held need not stay any longer."""
+        """Return True, once, when a record that was held need not stay any longer."""
         known = slot.observed
         if not slot.is_held or (known is not None and self.is_held(slot.key, known.name, known.hosts)):
             return False
@@ -223,7 +223,7 @@ class RecordDriver:
         return True
 
     def _namespace(self, key: RecordKey) -> str:
-        """Return the namespace whose turn it is when a record is written or deleted."""
+        """Return the namespace that a record counts towards in the fair queue."""
         return self.table.get(key).namespace or self._wanted.namespace(key, self.cluster)
 
     def _breaker_changed(self) -> None:
@@ -286,7 +286,7 @@ class RecordDriver:
         self.order.drop(slot)
         slot.urgent = False
         if slot.observed is None:
-            self.table.timed[slot.key] = slot  # it may say nothing any more
+            self.table.timed[slot.key] = slot  # it may be empty now
 
     def _wait(self, slot: RecordSlot, of: Detail) -> None:
         self.table.block(slot, _given(of.on))
@@ -302,7 +302,7 @@ class RecordDriver:
         self.table.write_succeeded(slot)
         self.sentinels.written(slot.key, gone=record is None)
         self.unacked.acknowledged(slot, record, started)
-        # One that comes back since an earlier write of it was late is expected as well.
+        # A record that reappears because an earlier write landed late is still expected.
         if record is None and slot.may_be_overwritten == -math.inf:
             self.ever_wanted.discard(slot.key)
         if record is not None and record.takes:
@@ -337,6 +337,6 @@ def _clear_rejection(slot: RecordSlot, _: Detail) -> None:
 
 
 def _given(detail: T | None) -> T:
-    """Return what an event of its sort always comes with."""
+    """Return an argument that this kind of event always has."""
     assert detail is not None
     return detail

@@ -1,4 +1,4 @@
-"""What is told about a record and a cluster, to conditions and to metrics. Nothing here decides or writes."""
+"""The state of records and clusters as reported to observers: conditions, metrics and the status page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OutageReason = Literal["unreachable", "failing", "unauthorized", "redirected"]
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """How far a record is in one cluster.
+    """The sync state of a record in one cluster.
 
     Attributes:
-        kind: applied: the cluster has it as wanted; pending: on its way; waiting: for another record; rejected: the
-            gateway will not take it; unreachable: the cluster does not answer.
-        message: Why it is not applied, in the gateway's words where it spoke; no secrets.
-        is_away: Nothing but a cluster that does not answer, or not now, is in the way: it may pass by itself.
+        kind: applied: the cluster has it as desired; pending: queued or in flight; waiting: for another record;
+            rejected: the gateway rejected it; unreachable: the cluster does not answer.
+        message: Why it is not applied: the gateway's error if there was one; without secrets.
+        is_away: Whether the only cause is a cluster that does not answer, which may be temporary.
     """
 
     kind: StateKind
@@ -36,9 +36,9 @@ class Outage:
     """A cluster that can't be written to.
 
     Attributes:
-        reason: unreachable: no answer; failing: an answer that is an error; unauthorized: the admin key or client is
-            refused; redirected: something else is at its address.
-        cause: The error, for people: which address, what happened, and what to do where that is known.
+        reason: unreachable: no answer; failing: an error response; unauthorized: the admin key or the client is
+            rejected; redirected: the server at the address redirects requests.
+        cause: The error as text: the address, what happened, and what to do if that is known.
         since: When the first request failed.
     """
 
@@ -64,75 +64,75 @@ PENDING = RecordState("pending")
 
 
 class SyncObserver:
-    """Watches gateway clusters; this one does nothing. Called synchronously: be quick and do not raise."""
+    """Observes gateway clusters; this base class does nothing. Methods are called synchronously and must not raise."""
 
     def marked(self, cluster: str, keys: Collection[RecordKey], since: float) -> None:
-        """Note that records have to be written because of a change that was seen at monotonic time `since`."""
+        """Handle records that have to be written because of a change that was seen at monotonic time `since`."""
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Note the state of a record after something happened to it; it may be the same as before."""
+        """Handle the state of a record after an event; it may be the same as before."""
 
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
-        """Note a write and how it ended: `ok`, or the name of the error."""
+        """Handle the end of a write; `status` is `ok` or the name of the error."""
 
     def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
         """Note that the gateway carried out a write: what changed, and the name of the record, empty if unknown."""
 
     def compared(self, cluster: str, ok: bool) -> None:
-        """Note that the cluster was read and compared with what is wanted, or could not be read."""
+        """Handle the end of an audit; `ok` is False if the cluster could not be read."""
 
     def drift(self, cluster: str, records: int) -> None:
-        """Note that an audit found so many records changed, missing or added by others."""
+        """Handle the number of records that an audit found changed, missing or added by other clients."""
 
     def held(self, cluster: str, records: int) -> None:
-        """Note that the deletion of so many records is held back now, since it would be unusual."""
+        """Handle the number of records whose deletion is held back, because so many deletes are unusual."""
 
     def breaker(self, cluster: str, is_open: bool) -> None:
-        """Note that writing to the cluster stopped (the breaker is open) or goes on."""
+        """Handle that writes to the cluster stopped (the breaker is open) or resumed."""
 
 
 class SyncObservers(SyncObserver):
-    """Passes everything on to several observers, in their order."""
+    """Forwards every call to several observers, in their order."""
 
     def __init__(self, *observers: SyncObserver) -> None:
         self._observers = observers
 
     def marked(self, cluster: str, keys: Collection[RecordKey], since: float) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.marked(cluster, keys, since)
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.outcome(cluster, key, state)
 
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.written(cluster, kind, op, seconds, status)
 
     def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.changed(cluster, key, change, name)
 
     def compared(self, cluster: str, ok: bool) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.compared(cluster, ok)
 
     def drift(self, cluster: str, records: int) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.drift(cluster, records)
 
     def held(self, cluster: str, records: int) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.held(cluster, records)
 
     def breaker(self, cluster: str, is_open: bool) -> None:
-        """Pass it on."""
+        """Forward it."""
         for each in self._observers:
             each.breaker(cluster, is_open)

@@ -1,8 +1,8 @@
-"""What to write to a gateway cluster: the difference between what is wanted and what is there. Pure arithmetic.
+"""Plans the writes to a gateway cluster: the difference between desired and existing records. Pure functions.
 
-Make before break: a record is written once everything that it names is there, and deleted once nothing names it any
-more. An id goes from one name to another only when nothing means the former name by it. `decide` says so for one record
-at the moment it could be written; `plan` for many, in the order to write them.
+Make before break: a record is written once all records that it refers to exist, and deleted once no record refers to
+it. An id passes from one name to another only when no record refers to the former name by it. `decide` decides about
+one record at the moment when it could be written; `plan` about many, in the order in which to write them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from apisix_ingress.model.records import UPSERT_RANK, Record
 
 UNUSUAL_SHARE = 0.3
 UNUSUAL_COUNT = 20
-"""A sweep that would delete more than both, of records that this process never knew to be wanted, is held back."""
+"""A sweep is held back if it would delete more than both, of records that were never desired in this process."""
 
-FOREIGN_REMEDY = "the gateway has a record of this id which is not ours, so that it is not written: remove it there"
+FOREIGN_REMEDY = "another client created the record with this id, so it is not overwritten: delete it in the gateway"
 
 Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
 IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None], bool]
@@ -27,22 +27,22 @@ WantedAt = Callable[[RecordKey], Record | None]
 
 
 class Wanted(Protocol):
-    """The desired records, as far as a plan asks for them."""
+    """The part of the desired records that the engine reads."""
 
     def get(self, key: RecordKey, cluster: str) -> Record | None:
         """Return the record that a cluster should have under a key, or None."""
 
     def namespace(self, key: RecordKey, cluster: str) -> str:
-        """Return the namespace of the owner of a wanted record; empty if it has none, or the record is not wanted."""
+        """Return the namespace of a desired record's owner; empty if it has none or the record is not desired."""
 
     def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
-        """Say whether a record that is not wanted must stay."""
+        """Return whether a record that is not desired must stay."""
 
     def keys(self) -> Iterable[RecordKey]:
-        """Return the keys of all wanted records, of any cluster."""
+        """Return the keys of all desired records, of any cluster."""
 
     def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
-        """Yield others that may be to have what this record is to have alone, of older owners, the youngest first."""
+        """Yield records of older owners that may want the same exclusive keys, the youngest owner first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Step:
     """What to do about one record.
 
     Attributes:
-        act: nothing; put; delete; wait for another record; hold: it stays although not wanted as it is; refuse: it is
-            wanted, and must not be written.
-        record: What is wanted; None: it should be gone, be it for another one to take its place.
+        act: nothing; put; delete; wait for another record; hold: it stays although it differs; refuse: it is desired
+            but must not be written.
+        record: The desired record; None if the existing one is to be deleted, also to free its id.
         on: The record to wait for.
     """
 
@@ -68,7 +68,7 @@ DELETE = Step("delete")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a cluster lacks and has too much, each in the order in which it is to be written."""
+    """The records to write and to delete in a cluster, each in the order of their requests."""
 
     upserts: tuple[RecordKey, ...] = ()
     deletes: tuple[RecordKey, ...] = ()
@@ -91,9 +91,9 @@ def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsH
 
     Args:
         key: The record.
-        wanted_at: Returns what the cluster is to have under a key; None: nothing.
-        table: What the cluster holds.
-        is_held: Whether a record that is not wanted must stay; asked with its key, name and hosts.
+        wanted_at: Returns the record that the cluster should have under a key, or None.
+        table: What the cluster has.
+        is_held: Whether a record that is not desired must stay; called with its key, name and hosts.
     """
     record = wanted_at(key)
     if record is None:
@@ -102,9 +102,9 @@ def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsH
 
 
 def plan(keys: Iterable[RecordKey], wanted_at: WantedAt, table: RecordTable, is_held: IsHeld) -> Plan:
-    """Return what is to be written to a cluster of the given records; for the arguments see `decide`.
+    """Return the writes and deletes of the given records; for the arguments see `decide`.
 
-    A record that has to wait for another one has its place in the order as well.
+    Records that have to wait for others have their place in the order as well.
     """
     sorted_in: dict[str, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
     for key in keys:
@@ -121,14 +121,14 @@ def plan(keys: Iterable[RecordKey], wanted_at: WantedAt, table: RecordTable, is_
 
 
 def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: int) -> frozenset[RecordKey]:
-    """Return the deletes to hold back: none, or all those of records that this process never knew to be wanted.
+    """Return the deletes to hold back: none, or those of all records that were never desired in this process.
 
-    So many at once are more often a half-read API server or a wrong setting than the wish of somebody.
+    So many at once are more often caused by incomplete lists or a wrong setting than intended.
 
     Args:
-        deletes: What a sweep would delete.
-        known: Records that were wanted at some time in this process' life: their objects' deletion was seen.
-        owned: How many records of ours the cluster has.
+        deletes: The records that a sweep would delete.
+        known: Records that were desired at any time since this process started: the deletion of their objects was seen.
+        owned: The number of owned records in the cluster.
     """
     orphans = frozenset(key for key in deletes if key not in known)
     return orphans if len(orphans) > max(UNUSUAL_COUNT, UNUSUAL_SHARE * owned) else frozenset()
@@ -147,12 +147,12 @@ def _upsert(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHe
     if record.existing_only and not slot.exists:
         return NOTHING
     missing = [ref for ref in record.refs if not _is_there(ref, record, table)]
-    # The least, so that every replica names the same one in the condition of an object.
+    # The smallest key, so that every replica names the same one in the condition of an object.
     return Step("wait", record, min(missing)) if missing else Step("put", record)
 
 
 def _is_there(ref: RecordKey, record: Record, table: RecordTable) -> bool:
-    """Say whether a record may rely on another one: that is there, and is not the one of another name."""
+    """Return whether a record may rely on another one: it exists, and under the name that is meant."""
     slot = table.get(ref)
     return slot.exists and not (ref in record.meant and slot.is_of_another(record.meant[ref]))
 
@@ -160,9 +160,9 @@ def _is_there(ref: RecordKey, record: Record, table: RecordTable) -> bool:
 def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step | None:
     """Return what has to be done before a record takes the id of another name; None: it may be written.
 
-    Whoever names that id may mean the other one. It is deleted first, so that the gateway has a say in it as well: it
-    knows of records that are not ours. Only where all who name it are to mean the new name, as in a gateway that was
-    restored, there is nobody to wait for.
+    Records that refer to this id may mean the other name. So the existing record is deleted first, which also lets the
+    gateway object on behalf of records that other clients created. It is overwritten only if every record that refers
+    to it is to mean the new name, as in a gateway that was restored from a backup.
     """
     if record.existing_only:
         return NOTHING

@@ -1,4 +1,4 @@
-"""How far a record is in one cluster: for conditions, metrics and the status page. Derived from its slot on demand."""
+"""The sync state of a record in one cluster, for conditions, metrics and the status page; derived from its slot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RecordStatus:
         self._breaker = breaker
 
     def state(self, key: RecordKey) -> RecordState:
-        """Return how far a record is."""
+        """Return the sync state of a record."""
         record = self._wanted.get(key, self._cluster)
         slot = self._table.get(key)
         if record is None:
@@ -37,7 +37,7 @@ class RecordStatus:
         if applied is not None and applied.matches(record):
             return APPLIED
         if slot.is_foreign:
-            return RecordState("rejected", f"the gateway has another record {key}, which is not ours: remove it there")
+            return RecordState("rejected", f"another client created {key}: delete it in the gateway")
         if (message := slot.rejected(record)) is not None:
             return RecordState("rejected", message)
         if (outage := self._breaker.outage) is not None and self._breaker.is_tripped:
@@ -45,7 +45,7 @@ class RecordStatus:
         return self._outstanding(slot, record)
 
     def _outstanding(self, slot: RecordSlot, record: Record) -> RecordState:
-        """Return the state of a record that is wanted, not applied and not rejected."""
+        """Return the state of a record that is desired, not applied and not rejected."""
         key, on = slot.key, slot.blocked_on
         if on is not None:
             # It names no rival: those are written one after the other, and its turn will come.
@@ -60,11 +60,11 @@ class RecordStatus:
             is_away = isinstance(error, GatewayUnavailable) and not is_crash(error)
             return RecordState("unreachable", explained(error), is_away)
         if record.existing_only and slot.observed is None:
-            return APPLIED  # it does not exist, and is not to be created: nothing is outstanding
+            return APPLIED  # it does not exist and must not be created
         return PENDING
 
     def _blocked(self, on: RecordKey) -> RecordState:
-        """Return the state of a record that waits for another one: pending as long as that one is."""
+        """Return the state of a record that waits for another one: pending as long as the other one is."""
         record, slot = self._wanted.get(on, self._cluster), self._table.get(on)
         if record is None:
             return RecordState("waiting", f"waits for {on}, which does not exist")

@@ -1,8 +1,7 @@
-"""One record: from the moment at which it is due to a request, and from the outcome of that to the next event.
+"""Writes one due record: decides, sends the request, and posts the event that its outcome is.
 
-What is to be done is decided in `plan`; what an outcome means for the record and for others is in
-`records.transitions`. The state of a record is noted before and after each request, and never changes across an await
-otherwise.
+`plan` decides what to do; `records.transitions` says what an outcome means for the record and for others. The state of
+a record is updated before and after each request, and at no other await.
 """
 
 from __future__ import annotations
@@ -33,21 +32,21 @@ from apisix_ingress.runtime.term import Term
 log = structlog.get_logger()
 
 LATE = 2
-"""A gateway that has kept a write waiting for so long may carry it out later by so many times as long again.
+"""A gateway may carry out an unanswered write later, up to this factor times the time it has already taken.
 
-Nothing shows how long really: a guess. A lease is held that much longer at a stop.
+This is an estimate: gateways do not show it. The lease is held that much longer when the process stops.
 """
 
 BULK = 32
-"""With more writes outstanding a line in the log for each would cost as much as its write: they go to debug."""
+"""With more outstanding writes, successes are logged at debug level: a log line costs as much CPU as a write."""
 
 
 class RecordWriter:
-    """The requests of one session.
+    """Sends the writes of one session.
 
     Attributes:
-        checks: What was read of ids before the first write of their records.
-        nothing_in_flight: Set while no write is under way.
+        checks: The reads before first writes.
+        nothing_in_flight: Set while no write is in flight.
     """
 
     def __init__(self, driver: RecordDriver, backend: Backend) -> None:
@@ -61,7 +60,7 @@ class RecordWriter:
         self._log = log.bind(cluster=driver.cluster)
 
     async def handle(self, key: RecordKey, term: Term) -> bool:
-        """Do what is to be done about a record now; say whether that was a request.
+        """Do what is due for a record; return whether that was a request.
 
         Raises:
             LeadershipLost: The write was not started.
@@ -82,16 +81,16 @@ class RecordWriter:
         return False
 
     def crashed(self, key: RecordKey) -> None:
-        """Note that handling a record failed for no reason that a gateway gave: a bug."""
+        """Retry a record later whose handling raised an unexpected exception, which is a bug."""
         if self.driver.table.get(key).flight is not None:
             self.driver.post(key, Event.UNKNOWN)
-        self.driver.retry(key, GatewayError("internal error: see the log of the controller"))
+        self.driver.retry(key, GatewayError("internal error: check the log of the controller"))
 
     def _decide(self, key: RecordKey) -> Step:
         return decide(key, self.driver.wanted, self.driver.table, self.driver.is_held)
 
     def _settle(self, key: RecordKey, step: Step) -> None:
-        """Note that nothing is to be sent: it is as wanted, or has to stay as it is."""
+        """Post that no request is needed: the record is as desired, or must stay unchanged."""
         table = self.driver.table
         slot = table.slot(key)
         if step.act == "nothing":
@@ -105,28 +104,28 @@ class RecordWriter:
         self.driver.post(key, Event.AS_WANTED if step.act == "nothing" else Event.LEFT)
 
     def _block(self, key: RecordKey, step: Step, *, by_rival: bool = False) -> None:
-        """Let a record wait for another one."""
+        """Make a record wait for another one."""
         driver = self.driver
         assert step.on is not None
         driver.post(key, Event.BLOCK, Detail(step.record, on=step.on))
         driver.table.slot(key).blocked_by_rival = by_rival
         if step.record is not None and step.on in step.record.refs:
-            driver.queue.expedite(step.on)  # it may be behind many others of its namespace
+            driver.queue.expedite(step.on)  # many others of its namespace may precede it in the queue
             if step.record.takes:
-                driver.unblock_others(key)  # those that are to have the same wait no longer than they must
+                driver.unblock_others(key)  # records with the same exclusive keys need not wait for this one meanwhile
 
     def _is_check_due(self, key: RecordKey, step: Step) -> bool | None:
-        """Say whether the id must be read before the write: None: no; True: with all of its kind; False: alone."""
+        """Return whether to read the id before the write: None: no; True: list its whole kind; False: read it alone."""
         many, slot = len(self.driver.order) > BULK, self.driver.table.slot(key)
         is_due = self.checks.is_due(slot, many=many) and not is_rejected(slot, step.record, self._clock.monotonic())
         return many if is_due else None
 
     async def _is_checked(self, key: RecordKey, *, many: bool) -> bool:
-        """Read what the gateway has under a new id; say whether to go on, else the key comes back by itself."""
+        """Read what the gateway has under a new id; return whether to proceed. If not, the key is queued again."""
         try:
             await self.checks.run(key, many=many)
         except GatewayRejected:
-            return True  # the answer to the write says more
+            return True  # the reply to the write will say more
         except GatewayError as error:
             self._retry(key, error)
             return False
@@ -136,7 +135,7 @@ class RecordWriter:
         return True
 
     def _may_send(self, key: RecordKey, record: Record | None) -> bool:
-        """Say whether a request may start now; if not, the key comes back by itself when it may."""
+        """Return whether a request may start now. If not, the key is queued again when it may."""
         slot, now, delay = self.driver.table.slot(key), self._clock.monotonic(), 0.0
         if record is None and not self.driver.order.may_delete(slot):
             return False
@@ -156,7 +155,7 @@ class RecordWriter:
         return delay <= 0
 
     async def _send(self, key: RecordKey, record: Record | None, term: Term) -> None:
-        """Write a record; one that releases its keys is written without what it is to get, and then as it is wanted."""
+        """Write a record. One that has to release exclusive keys is first written without new ones, then as desired."""
         driver, slot = self.driver, self.driver.table.slot(key)
         circle = driver.unique_keys.circle(slot) if slot.release else ()
         slot.release = False
@@ -164,17 +163,17 @@ class RecordWriter:
             if await self._write(key, record, term):
                 driver.table.slot(key).released_at = -math.inf
                 if record is None and driver.wanted(key) is not None:
-                    driver.mark([key])  # it made way for another name
+                    driver.mark([key])  # it was deleted so that another name can take its id
             return
         self._log.warning("record.plugins_released", record=str(key), name=record.name)
         if await self._write(key, released(record, slot.applied), term):
             driver.table.slot(key).released_at = self._clock.monotonic()
             for member in circle:
-                member.bucket_full_at = -math.inf  # what guards requests must not be missing for longer than it takes
+                member.bucket_full_at = -math.inf  # restore plugins that guard requests as soon as possible
             driver.mark([key])
 
     async def _write(self, key: RecordKey, record: Record | None, term: Term) -> bool:
-        """Write a record; say whether the gateway had its last word on it: it took the record, or rejected it."""
+        """Write a record; return whether the outcome is final: the gateway accepted or rejected it."""
         term.check(self._backend.timeout)
         driver, started = self.driver, self._clock.monotonic()
         driver.post(key, Event.STARTED, Detail(record, at=started))
@@ -191,7 +190,7 @@ class RecordWriter:
             self._fail(key, record, error)
             return isinstance(error, GatewayRejected)
         except BaseException:
-            # Cancelled at the end of the term, or a bug: it may have been carried out.
+            # Cancelled at the end of the term, or a bug: the write may have been carried out.
             self._note_unacked(key, record, term, started)
             driver.post(key, Event.UNKNOWN)
             raise
@@ -202,15 +201,15 @@ class RecordWriter:
             return True
         finally:
             if record is not None and record.takes:
-                driver.unblock_others(key)  # however it ended: who is older goes before its next try
+                driver.unblock_others(key)  # whatever the outcome: older owners precede its next attempt
             if not driver.table.in_flight:
                 self.nothing_in_flight.set()
         return False
 
     def _note_unacked(self, key: RecordKey, record: Record | None, term: Term, started: float) -> None:
-        """Note that the gateway may carry out a write later, at least within the bound of a request."""
+        """Record that the gateway may still carry out a write, at least until the timeout of a request."""
         now, bound = self._clock.monotonic(), self._backend.timeout
-        # What took longer than its bound stood still in this process.
+        # A request that took longer than its timeout was delayed in this process.
         until = max(started + bound, now + LATE * min(now - started, bound))
         term.doubt(until)
         self.driver.unacked.note(self.driver.table.slot(key), record, until)
@@ -263,7 +262,7 @@ class RecordWriter:
             driver.breaker.failed(error, key)
 
     def _observe(self, key: RecordKey, record: Record | None, started: float, status: str) -> float:
-        """Tell the observer of a request that ended just now; return the seconds that it took."""
+        """Report a request that has just ended to the observer; return its duration in seconds."""
         op: Operation = "put" if record is not None else "delete"
         seconds = self._clock.monotonic() - started
         self._observer.written(self.driver.cluster, key.kind, op, seconds, status)

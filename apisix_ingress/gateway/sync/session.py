@@ -1,7 +1,7 @@
-"""One session of writing to one address of a cluster: it compares what is there, and keeps it in sync until cancelled.
+"""One sync session at one address of a cluster: it compares the records there and keeps them in sync until cancelled.
 
-A session ends with the term of leadership, or when the cluster moves to another address. Its workers take one due
-record after the other and have it written (`record_writer`); its keeper runs what time alone makes due.
+A session ends with the term of leadership, or when the cluster moves to another address. Its workers take due records
+from the queue and write them (`record_writer`); its keeper does what becomes due with time, such as audits.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from apisix_ingress.runtime.term import Term
 log = structlog.get_logger()
 
 TICK = 1.0
-"""Seconds between two checks of what time alone makes due: an audit, a hold that was lifted, a new try."""
+"""Seconds between two checks for what becomes due with time: audits, records no longer held, retries."""
 
 AUDIT_RETRY = 5.0
-"""Seconds after which an audit that failed is tried again."""
+"""Seconds after which a failed audit is retried."""
 
 YIELD_EVERY = 50
-"""So many records in a row are settled without a write before other tasks get their turn."""
+"""After so many records in a row that need no write, other tasks get a turn."""
 
 
 class SyncSession:
-    """Writing to one address, once.
+    """One session.
 
     Args:
         config: What all sessions of the cluster have in common.
-        backend: How the address is talked to.
-        inherited: The records that this process last knew the address to hold; none for another one than before.
-        ever_wanted: Records that were wanted at some time in this process' life.
-        first_audit: Seconds from the first comparison to the second one.
+        backend: The client of the address.
+        inherited: The records that the address last had, as far as this process knows; empty for a new address.
+        ever_wanted: Records that were desired at any time since this process started.
+        first_audit: Seconds from the takeover to the first periodic audit.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SyncSession:
     ) -> None:
         self.driver = RecordDriver(config, ever_wanted)
         self.is_synced = False
-        """Whether the address was compared with what is wanted, and is written to."""
+        """Whether the address was compared with the desired records and is being written to."""
         self._config = config
         self._clock = config.clock
         self._backend = backend
@@ -72,10 +72,10 @@ class SyncSession:
         self._audit_due = 0.0
         self._log = log.bind(cluster=config.name)
 
-    # Its life.
+    # Lifecycle.
 
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
-        """Take note that records are wanted differently."""
+        """Queue records whose desired state has changed."""
         if self._queues_changes:
             self.driver.mark(keys, urgent=urgent, former=former)
         else:
@@ -83,12 +83,12 @@ class SyncSession:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is in flight and nothing left to do; what is blocked or was rejected does not count."""
+        """Whether nothing is in flight or queued; blocked and rejected records are ignored."""
         queue = self.driver.queue
         return self.is_synced and queue.is_idle and not queue.delayed and self.driver.order.is_clear
 
     async def drain(self, seconds: float) -> bool:
-        """Wait until what is queued is written, for some seconds at most; say whether it is."""
+        """Wait at most some seconds until all queued records are written; return whether they are."""
         if not self.is_synced or self.driver.breaker.is_tripped:
             return False
         try:
@@ -98,7 +98,7 @@ class SyncSession:
         return True
 
     async def close(self, seconds: float) -> bool:
-        """Start no write any more; wait for those in flight, some seconds at most, and say whether they have ended."""
+        """Start no more writes, and wait at most some seconds for those in flight; return whether they have ended."""
         self.driver.breaker.stop()
         try:
             await bounded(self._writer.nothing_in_flight.wait(), seconds, clock=self._clock)
@@ -107,10 +107,10 @@ class SyncSession:
         return True
 
     async def run(self, term: Term, ready: asyncio.Event) -> None:
-        """Compare and keep in sync until cancelled; what was in flight then counts as unknown.
+        """Compare and keep in sync until cancelled; the outcome of writes in flight is unknown then.
 
         Raises:
-            ExceptionGroup: Of LeadershipLost: a write was due when the lease may have run out.
+            ExceptionGroup: Of LeadershipLost: a write was due when the lease may have expired.
         """
         name, config, began = self._config.name, self._config, self._clock.monotonic()
         try:
@@ -127,7 +127,7 @@ class SyncSession:
                     group.create_task(self._work(term), name=f"sync-{name}-{number}")
                 group.create_task(self._keep(), name=f"sync-{name}-keeper")
                 group.create_task(self._log_synced(began), name=f"sync-{name}-synced")
-                # After the workers: with many records it takes a while, and no write has to wait for it.
+                # After the workers started: with many records it takes a while, and writes need not wait for it.
                 await self.audit.report_all()
         finally:
             self._queues_changes = self.is_synced = False
@@ -139,7 +139,7 @@ class SyncSession:
         self._log.info("cluster.synced", records=len(self.driver.table.records()), duration_s=duration)
 
     def _suspect(self) -> None:
-        """Have the cluster audited at once: it has not what was written to it."""
+        """Request an audit now: the cluster does not have what was written to it."""
         self._suspected = True
 
     def _queue_changes(self) -> None:
@@ -147,13 +147,13 @@ class SyncSession:
         self._audit_due = self._clock.monotonic() + self._first_audit
 
     async def _keep(self) -> None:
-        """Do what time alone makes due."""
+        """Do what becomes due with time."""
         was_open = True
         while True:
             await self._clock.sleep(TICK)
             now, is_open = self._clock.monotonic(), not self.driver.breaker.is_tripped
             self.driver.tick(now)
-            # A cluster that was away may have come back with other records.
+            # A cluster may have other records after an outage.
             is_due = self._suspected or now >= self._audit_due or not was_open
             if is_open and (self.driver.unacked.come_due(now) or is_due):
                 done = await self._run_audit()
@@ -168,7 +168,7 @@ class SyncSession:
             self._log.error("audit.crashed", exc_info=error)
             return False
         if not done:
-            # Is it the whole cluster, or only its lists?
+            # Find out whether the whole cluster fails, or only its lists.
             await self._spot_check.run()
         elif self.idle:
             self.driver.breaker.succeeded()
@@ -176,7 +176,7 @@ class SyncSession:
         return done
 
     async def _work(self, term: Term) -> None:
-        """Be one of the workers."""
+        """Run one worker."""
         driver, settled = self.driver, 0
         while True:
             await driver.breaker.writable()

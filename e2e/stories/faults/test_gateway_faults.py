@@ -134,7 +134,7 @@ def _outage_round(stage: Stage, own: Controller, good: AdminProxy, bad: AdminPro
     wait_until(lambda: own.metric(BREAKER, cluster="bad"), lambda got: got == 1, "the breaker to open")
     line = own.events("cluster.unreachable")[-1]
     assert (line["level"], line["cluster"]) == ("error", "bad")
-    assert "Admin API runs and can be reached" in line["remedy"]
+    assert "Admin API is running and reachable" in line["remedy"]
     assert len(own.events("cluster.unreachable")) == seen + 1
     stage.wait_route(says("False", "cluster bad", "accepted by good"), "to name the cluster", "web-1")
     assert "cluster bad" in own.probe("/apisix/healthz")[1]

@@ -1,7 +1,7 @@
-"""Ids of names and holders of hosts follow what the gateways hold: at the start of a term, before its first write.
+"""Adoption: at the start of a term, before its first write, ids and hosts are assigned as in the gateways.
 
-What depends on an id or a holder that changes by it is translated anew first. Which name gets which id is decided in
-`state`, and which namespace holds a host in `providers`.
+Objects whose ids or hosts change are translated again first. `state` decides which name gets which id, and `providers`
+which namespace holds a host.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ log = structlog.get_logger()
 
 
 Incumbents = Callable[[dict[str, set[str]], set[str], Mapping[RecordKey, tuple[str, ...]]], Iterator[bool]]
-"""Lets namespaces hold the hosts that gateways have for them; yields for each host whether it changed hands.
+"""Lets namespaces hold the hosts that their records have in gateways; yields for each host whether its holder changed.
 
-Takes host → namespaces whose records have it, the hosts that another cluster told of in this term, which grow, and the
-records that tell no name, with their hosts.
+Arguments: host → namespaces whose records have it; the hosts that other clusters reported in this term, which are added
+to; and the records without a name, with their hosts.
 """
 
 STEPS = 500
-"""So many records are looked at before other tasks get their turn: about 2 ms."""
+"""After so many records, about 2 ms, other tasks get a turn."""
 
 
 PATIENCE = 1.0
-"""Seconds for which the first write to a cluster waits at the start of a term for the others to be read."""
+"""Seconds for which the first write to a cluster waits, at the start of a term, until the others have been read."""
 
 PAUSE = 0.02
-"""Seconds between two looks whether they were."""
+"""Seconds between two checks whether they have been read."""
 
 
 def fitting(ids: IdTable, wanted: Wanted, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> Fits:
-    """Return what says whether the record that a name wants in a cluster is, but for its id, the one that is there."""
+    """Return a function that says whether the desired record of a name equals the existing one, except for its id."""
 
     def fits(key: RecordKey, name: str) -> bool:
         record = wanted.get(RecordKey(key.kind, ids.known_id(key.kind, name)), cluster)
@@ -53,7 +53,7 @@ def fitting(ids: IdTable, wanted: Wanted, cluster: str, held: Mapping[RecordKey,
 
 
 class Holder(Protocol):
-    """A gateway cluster, as far as it is asked what it holds."""
+    """The part of a gateway cluster that adoption reads."""
 
     @property
     def name(self) -> str:
@@ -61,21 +61,21 @@ class Holder(Protocol):
 
     @property
     def reachable(self) -> bool:
-        """Whether it was not found to be down or to refuse the admin key."""
+        """Whether it is not known to be down or to reject the admin key."""
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
-        """Return the names under which a record of ours is there, or may be; one that nothing tells is empty."""
+        """Return the names under which an owned record exists, or may exist; an unknown name is empty."""
 
 
 class IdAdoption:
-    """What all clusters hold, for one table of ids.
+    """Makes one table of ids follow all clusters.
 
     Args:
         ids: The table.
         wanted: The desired records.
-        translated: Returns once everything was translated with the ids and holders as they are.
+        translated: Waits until everything has been translated with the current ids and holders of hosts.
         clock: Measures how long one cluster waits for the others.
-        incumbents: Lets namespaces hold hosts; None: hosts are not held.
+        incumbents: Lets namespaces hold hosts; None: hosts have no holders.
         versions: Stores the version that a cluster reports; says whether translations may depend on the difference.
     """
 
@@ -96,35 +96,35 @@ class IdAdoption:
         self._incumbents = incumbents
         self._versions = versions
         self._has_new_version = False
-        self._told_hosts: set[str] = set()
+        self._reported_hosts: set[str] = set()
         self._hosts_changed = 0
         self._clusters: list[Holder] = []
-        self._heard: set[str] = set()
+        self._read: set[str] = set()
         self._proven: set[RecordKey] = set()
         ids.follow(self._names)
 
     def add(self, cluster: Holder) -> None:
-        """Ask one more cluster from now on."""
+        """Add a cluster."""
         self._clusters.append(cluster)
 
     def renew(self) -> None:
-        """Forget what clusters said: a term begins, and others may have led since the last one."""
+        """Forget the previous term: another replica may have led since then."""
         self._proven.clear()
-        self._heard.clear()
-        self._told_hosts.clear()
+        self._read.clear()
+        self._reported_hosts.clear()
 
     def noticed(self, cluster: str, version: str) -> None:
         """Store the version that a cluster reports. What depends on it is translated before the first write to it."""
         self._has_new_version |= self._versions(cluster, version)
 
     async def adopt(self, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> None:
-        """Make the ids of names those that a cluster has for them; return once the desired records have them.
+        """Give names the ids that they have in a cluster; return once the desired records have them.
 
-        What the other clusters hold counts as well, if they answer soon: a name has one id everywhere.
+        Other clusters are taken into account if they answer soon, because a name has one id everywhere.
 
         Args:
-            cluster: Its name.
-            held: Every record there that is ours, or may be.
+            cluster: The name of the cluster.
+            held: Every record there that is owned, or may be.
         """
         ids_before, hosts_before = self._ids.changes, self._hosts_changed
         fits = fitting(self._ids, self._wanted, cluster, held)
@@ -133,8 +133,8 @@ class IdAdoption:
         async for _ in in_turns(adoption.steps(), every=STEPS):
             pass
         await self._adopt_hosts(held)
-        self._heard.add(cluster)
-        await self._hear_others()
+        self._read.add(cluster)
+        await self._wait_for_others()
         ids, hosts = self._ids.changes - ids_before, self._hosts_changed - hosts_before
         if ids:
             log.info("ids.adopted", cluster=cluster, changes=ids)
@@ -144,10 +144,10 @@ class IdAdoption:
         if ids or hosts or versions:
             await self._translated()
 
-    async def _hear_others(self) -> None:
-        """Wait until every cluster that answers was read in this term, for a short time."""
+    async def _wait_for_others(self) -> None:
+        """Wait for a short time until every reachable cluster has been read in this term."""
         until = self._clock.monotonic() + PATIENCE
-        while any(each.reachable and each.name not in self._heard for each in self._clusters):
+        while any(each.reachable and each.name not in self._read for each in self._clusters):
             if self._clock.monotonic() >= until:
                 return
             await self._clock.sleep(PAUSE)
@@ -164,7 +164,7 @@ class IdAdoption:
             elif record.hosts and (namespace := namespace_of_name(key.kind, record.name)):
                 for host in record.hosts:
                     found.setdefault(host, set()).add(namespace)
-        async for is_lost in in_turns(self._incumbents(found, self._told_hosts, nameless), every=STEPS):
+        async for is_lost in in_turns(self._incumbents(found, self._reported_hosts, nameless), every=STEPS):
             self._hosts_changed += is_lost
 
     def _names(self, key: RecordKey) -> tuple[str, ...]:

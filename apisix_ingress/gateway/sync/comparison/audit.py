@@ -1,8 +1,7 @@
-"""The full comparison of a cluster with what is wanted: at the start of a session, and from time to time.
+"""The audit: a full comparison of a cluster with the desired records, at the start of a session and periodically.
 
-One list a kind is read; what it shows is posted as events, and what differs from what is wanted is queued. What is
-equal counts as applied without a write. Records that were written while the list was read are skipped: the list may be
-older or newer than they are.
+It reads one list per kind, posts its records as events, and queues the differences. Equal records become applied
+without a write. Records that were written while the list was read are skipped: it may be older or newer than the write.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from apisix_ingress.runtime.tasks import in_turns
 log = structlog.get_logger()
 
 PIECE = 50
-"""So many records are planned before other tasks get their turn."""
+"""After planning so many records, other tasks get a turn."""
 
 REMEDY = (
-    "if their objects are gone on purpose, delete these records through the Admin API; if not, see why the API server"
-    " does not show the objects (namespace selector, class, permissions, a restored backup)"
+    "if their objects were deleted intentionally, delete these records through the Admin API; otherwise find out why"
+    " the API server does not list the objects (namespace selector, class, permissions, a restored backup)"
 )
 
 DRIFT_REMEDY = (
-    "the records are put right; somebody else changed them, or the gateway lost data: see who has the admin key, and"
+    "the records are repaired; another client changed them, or the gateway lost data: check who has the admin key, and"
     " whether a backup was restored"
 )
 
 
 class Audit:
-    """The comparison of one cluster.
+    """The audits of one cluster.
 
     Args:
-        driver: Its records.
-        backend: How it is read.
-        on_listed: Called with the time at which a list of everything began.
+        driver: The records of the cluster.
+        backend: The client of the cluster.
+        on_listed: Called with the start time of each list of all kinds.
     """
 
     def __init__(self, driver: RecordDriver, backend: Backend, *, on_listed: Callable[[float], None]) -> None:
@@ -65,9 +64,9 @@ class Audit:
         self._on_listed = on_listed
         self._defaults = Defaults(driver.cluster, backend.read, clock=config.clock)
         self.version = ""
-        """What the gateway called itself when it was read last, or empty."""
+        """The `Server` header of the last list, or empty."""
         self.failure = ""
-        """Why the last comparison failed; empty: it did not."""
+        """Why the last audit failed; empty if it did not."""
         self._logged_failure = ""
         self._log = log.bind(cluster=driver.cluster)
 
@@ -82,12 +81,12 @@ class Audit:
         """Read the cluster at the start of a session and queue what differs.
 
         Args:
-            ready: Set once what is wanted is complete; nothing is compared before.
-            inherited: The records that this process last knew the cluster to hold: ours, where labels can't say.
-            stale_after: Seconds after which a list is read anew, if it took that long until ready.
+            ready: Set once the desired records are complete; nothing is compared before.
+            inherited: The records that the cluster last had, as far as this process knows; owned, despite their labels.
+            stale_after: Seconds after which the list is repeated, if it took that long until `ready` was set.
             on_compare: Called before the comparison: from then on changes have to be queued.
         """
-        # Others may have led since: for records without labels only the ledger of the backend counts.
+        # Another replica may have led meanwhile: for kinds without labels, only the backend's ledger is valid.
         ledger = frozenset(key for key in self._ledger(inherited) if key.kind not in UNLABELLED)
         listing, listed_at = await self._list_with_retry(ledger), self._clock.monotonic()
         await ready.wait()
@@ -108,7 +107,7 @@ class Audit:
         )
 
     async def run_once(self) -> bool:
-        """Compare, and repair what drifted; say whether the cluster could be read."""
+        """Compare, and queue repairs of drift; return whether the cluster could be read."""
         driver, cluster = self._driver, self._driver.cluster
         ended, began = self._table.ended, self._clock.monotonic()
         try:
@@ -131,7 +130,7 @@ class Audit:
         return True
 
     def log_failure(self) -> None:
-        """Log why the last comparison failed, once, unless that is logged as an outage of the cluster."""
+        """Log why the last audit failed, once, unless it is logged as an outage of the cluster."""
         if self._driver.breaker.outage is not None:
             return
         if self.failure and self.failure != self._logged_failure:
@@ -139,7 +138,7 @@ class Audit:
         self._logged_failure = self.failure
 
     async def is_expected(self, key: RecordKey, found: ObservedRecord) -> bool:
-        """Say whether a record that was read alone is what was written, or what the cluster makes of that."""
+        """Return whether a record that was read is what was written, or that with the gateway's defaults."""
         known = self._table.get(key).applied
         if known is not None and found.digest == known.digest:
             return True
@@ -150,7 +149,7 @@ class Audit:
         return any(self._defaults.filled(record, found.digest) == found.digest for record in records)
 
     async def report_all(self) -> None:
-        """Tell the observer the state of every wanted record, except those whose write will end with a report."""
+        """Report the state of every desired record, except of records whose write will end with a report."""
         driver = self._driver
         async for key in in_turns(self._wanted.keys()):
             if driver.breaker.is_tripped or not driver.order.is_counted(key):
@@ -170,29 +169,29 @@ class Audit:
                 await self.report_all()
             except Exception as error:
                 self._log.error("audit.crashed", exc_info=error)
-                breaker.trip(GatewayUnavailable("internal error: see the log of the controller", sent=False))
+                breaker.trip(GatewayUnavailable("internal error: check the log of the controller", sent=False))
             else:
                 self._on_listed(began)
                 breaker.succeeded()
                 return listing
 
     def _ledger(self, records: Collection[RecordKey]) -> frozenset[RecordKey]:
-        """Return the records that are ours whatever their labels say: written or adopted by us before.
+        """Return the records that are owned whatever their labels are: this process has written or adopted them.
 
-        One that lost its labels is given up with its object: somebody else may have taken it over.
+        A record that lost its labels is given up when its object is deleted: another client may have taken it over.
         """
         ours = {*records, *(slot.key for slot in self._table.timed.values() if slot.may_be_overwritten > -math.inf)}
         return frozenset(key for key in ours if key.kind in UNLABELLED or self._driver.wanted(key) is not None)
 
     async def _compare(self, listing: ClusterListing, ended: int) -> int:
-        """Post what a list shows; return how many records somebody else changed.
+        """Post the records of a list; return the number of records that another client changed.
 
         Args:
-            listing: What the cluster holds.
-            ended: How many flights had ended when the list was begun.
+            listing: The records of the cluster.
+            ended: The number of flights that had ended when the list was started.
         """
         driver, table, news = self._driver, self._table, 0
-        # What became of a write whose outcome is unknown is no news of anybody else, however long ago it was.
+        # The outcome of a write that was unknown is not a change by another client, however long ago it was.
         unknown = {slot.key for slot in table if isinstance(slot.observed, Unknown)}
         self.version = listing.version
         self._noticed(driver.cluster, listing.version)
@@ -218,49 +217,49 @@ class Audit:
         driver.sentinels.listed(listing, is_touched)
         return news
 
-    def _compare_foreign(self, strangers: set[RecordKey]) -> None:
-        """Post which records of somebody else appeared and which are gone; log those that take a wanted id."""
+    def _compare_foreign(self, foreign: set[RecordKey]) -> None:
+        """Post which records of other clients appeared or disappeared; log records that take a desired id."""
         before = {slot.key for slot in self._table if slot.is_foreign}
-        for key in before - strangers:
+        for key in before - foreign:
             self._driver.post(key, Event.MISSING)
-        for key in strangers - before:
+        for key in foreign - before:
             self._driver.post(key, Event.FOREIGN)
-        taken = sorted(key for key in strangers - before if self._driver.wanted(key) is not None)
+        taken = sorted(key for key in foreign - before if self._driver.wanted(key) is not None)
         if taken:
             first = [str(key) for key in taken[:5]]
             self._log.warning("audit.foreign", records=len(taken), first=first, remedy=FOREIGN_REMEDY)
 
     def _is_drift(self, key: RecordKey) -> bool:
-        """Say whether a difference is somebody else's doing; what we wrote may have been carried out late."""
+        """Return whether another client caused a difference, rather than a write of this process that landed late."""
         slot = self._table.slot(key)
         if slot.may_be_overwritten > -math.inf:
             self._log.info("write.landed_late", record=str(key))
         return not slot.is_uncertain
 
     def _adopted(self, listing: ClusterListing) -> dict[RecordKey, ObservedRecord]:
-        """Return the unclaimed records that are wanted; the others are not ours, so that none is deleted."""
+        """Return the unclaimed records that are desired; the others are not owned and must not be deleted."""
         return {key: found for key, found in listing.unclaimed.items() if self._driver.wanted(key) is not None}
 
     def _named(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
-        """Return a record with the name that it is wanted under, if the gateway returned none."""
+        """Return a record with the name of the desired record, if the gateway returned none."""
         wanted = self._driver.wanted(key) if not found.name else None
         return found if wanted is None else replace(found, name=told(wanted.name))
 
     def _expected(self, key: RecordKey) -> list[Record]:
-        """Return what a record may be meant to be: what is wanted, and what we wrote, if that is not the same."""
+        """Return the records that may have been written: the desired one, and the last one that this process wrote."""
         known = self._table.get(key).applied
         found = (self._driver.wanted(key), known and known.source)
         return [record for record in found if isinstance(record, Record)]
 
     async def _queue_difference(self) -> Plan:
-        """Queue whatever differs from what is wanted; hold back an unusual number of deletes."""
+        """Queue the differences from the desired records; hold back an unusual number of deletes."""
         driver, table = self._driver, self._table
         keys = list(table.records().union(self._wanted.keys()))
         pieces = (keys[start : start + PIECE] for start in range(0, len(keys), PIECE))
         found = Plan.of(
             [plan(piece, driver.wanted, table, driver.is_held) async for piece in in_turns(pieces, every=1)]
         )
-        # Not the keys from above: what came while they were compared is known as well.
+        # Not `keys`: records that became desired during the comparison stay known as well.
         uncertain = {slot.key for slot in table.timed.values() if slot.may_be_overwritten > -math.inf}
         driver.ever_wanted &= table.records().union(self._wanted.keys(), uncertain)
         withheld = self._hold_back(found)
@@ -276,7 +275,7 @@ class Audit:
         return found
 
     def _hold_back(self, found: Plan) -> set[RecordKey]:
-        """Withhold an unusual number of deletes; return all that are withheld."""
+        """Hold back an unusual number of deletes; return all that are held back."""
         driver, table = self._driver, self._table
         owned = table.records()
         for key in (before := driver.withheld()) - owned:

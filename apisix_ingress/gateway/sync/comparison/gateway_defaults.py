@@ -1,7 +1,7 @@
-"""Defaults that a gateway fills into records before it keeps them, told by the schemas that it publishes.
+"""Defaults that a gateway adds to records before it stores them, derived from its published schemas.
 
-APISIX up to 3.13 keeps a record with the defaults of its schema and its plugins filled in, later ones as it was sent.
-Here is told which records differ by that alone. Nothing is asked while all records are as wanted.
+APISIX up to 3.13 stores a record with the defaults of its schema and plugins added, later versions store it as sent.
+This module finds out which records differ only by defaults. It requests schemas only if records differ.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from apisix_ingress.runtime.tasks import in_turns
 log = structlog.get_logger()
 
 Read = Callable[[str], Awaitable[bytes]]
-"""Path below the Admin API → body of the answer; raises GatewayError."""
+"""Path below the Admin API → body of the response; raises GatewayError."""
 
 Expected = Callable[[RecordKey], Iterable[Record]]
-"""A record's key → what it may be meant to be."""
+"""Key → the records that may have been written under it."""
 
 KEPT = 3600.0
-"""Seconds that an answer counts, a refusal as well."""
+"""Seconds for which a response is cached, also an error."""
 
 PATIENCE = 10.0
-"""Seconds that all questions together may take: what differs waits for them."""
+"""Seconds that all requests for schemas together may take, since writes wait for them."""
 
 _AS_SENT = (3, 14)
-"""The first version that keeps records as they were sent."""
+"""The first version that stores records as sent."""
 
 _SCHEMAS: Mapping[RecordKind, str] = {
     "ssls": "schema/ssl",
@@ -51,42 +51,42 @@ _SCHEMAS: Mapping[RecordKind, str] = {
     "stream_routes": "schema/stream_route",
 }
 
-_MADE_UP = {"jwt-auth": "secret"}
-"""Plugin → the field for which a gateway makes up a value where a consumer has none."""
+_GENERATED = {"jwt-auth": "secret"}
+"""Plugin → the field for which a gateway generates a value if a consumer has none."""
 
 _HTTP, _STREAM = (f"plugins?all=true&subsystem={name}" for name in ("http", "stream"))
 
 
 class Defaults:
-    """What one gateway cluster fills in.
+    """The defaults of one gateway cluster.
 
     Args:
         cluster: Its name in the settings.
-        read: Asks its Admin API.
-        clock: Measures how old an answer is.
+        read: Reads a path of its Admin API.
+        clock: Measures the age of responses.
     """
 
     def __init__(self, cluster: str, read: Read, *, clock: Clock) -> None:
         self._read = read
         self._clock = clock
         self._version = ""
-        self._answers: dict[str, tuple[float, JsonObject]] = {}
-        """Path → when it was asked, and what was said; a refusal says nothing."""
-        self._strangers: set[str] = set()
-        """Plugins that the answers do not have."""
+        self._responses: dict[str, tuple[float, JsonObject]] = {}
+        """Path → when it was read, and the response; empty for an error."""
+        self._unknown_plugins: set[str] = set()
+        """Plugins that the responses do not contain."""
         self._seen: dict[RecordKey, tuple[bytes, bytes]] = {}
-        """Record → what it was found to be, hashed, and the digest of what was meant by that."""
+        """Record → hash of the stored body, and the digest of the record that it was stored from."""
         self._log = log.bind(cluster=cluster)
 
     async def left_out(
         self, found: Mapping[RecordKey, ObservedRecord], expected: Expected, version: str
     ) -> dict[RecordKey, ObservedRecord]:
-        """Return records as if nothing had been filled in: such that differ by defaults alone are as expected.
+        """Return records without the defaults: records that differ only by defaults get the expected digest.
 
         Args:
-            found: What the gateway holds.
-            expected: What each may be meant to be.
-            version: What the gateway calls itself.
+            found: The records in the gateway.
+            expected: The records that may have been written under each key.
+            version: The `Server` header of the gateway.
         """
         result = dict(found)
         if not fills_in(version):
@@ -95,32 +95,32 @@ class Defaults:
         differing = [key async for key in in_turns(found) if _differs(found[key], expected(key))]
         async for key in in_turns(differing):
             result[key] = self._as_before(key, found[key])
-        doubtful = [key async for key in in_turns(differing) if _differs(result[key], expected(key))]
-        await self.learn(record for key in doubtful for record in expected(key))
-        async for key in in_turns(doubtful):
+        unexplained = [key async for key in in_turns(differing) if _differs(result[key], expected(key))]
+        await self.learn(record for key in unexplained for record in expected(key))
+        async for key in in_turns(unexplained):
             result[key] = self._meant(key, found[key], expected(key)) or result[key]
         for gone in self._seen.keys() - found.keys():
             del self._seen[gone]
         return result
 
     async def learn(self, records: Iterable[Record]) -> None:
-        """Ask what concerns some records and is not known; a gateway that does not answer is left alone for now."""
+        """Read the missing schemas of some records; stop if the gateway does not answer."""
         paths: dict[str, None] = {}
         async for record in in_turns(records):
-            paths.update(dict.fromkeys(self._open_questions(record)))
+            paths.update(dict.fromkeys(self._missing_paths(record)))
         try:
             async with asyncio.timeout(PATIENCE):
                 for path in paths:
-                    await self._ask(path)
+                    await self._load(path)
         except (GatewayError, TimeoutError) as error:
             self._log.info("defaults.unknown", error=str(error) or "no answer in time")
 
     def filled(self, record: Record, kept: bytes) -> bytes:
-        """Return the digest that a record has at the gateway, as far as its defaults are known.
+        """Return the digest that a record has in the gateway, as far as its defaults are known.
 
         Args:
-            record: As it is sent.
-            kept: The digest of what the gateway has: what it made up is taken from there.
+            record: The record as sent.
+            kept: The digest of the stored record, which contains generated values.
         """
         try:
             return comparable(record.key.kind, _completed(self._filled(record), kept))
@@ -128,62 +128,63 @@ class Defaults:
             return record.digest
 
     def _follow(self, version: str) -> None:
-        """Forget everything once it is another version that answers."""
+        """Clear the cache if the gateway has another version now."""
         if version != self._version:
             self._version = version
-            self._answers.clear()
-            self._strangers.clear()
+            self._responses.clear()
+            self._unknown_plugins.clear()
 
     def _as_before(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
         seen, meant = self._seen.get(key, (b"", b""))
         return replace(found, digest=meant) if seen and seen == _hash(found.digest) else found
 
     def _meant(self, key: RecordKey, found: ObservedRecord, records: Iterable[Record]) -> ObservedRecord | None:
-        """Return what was found as the record that it was made from, if it is one of these."""
+        """Return an observed record with the digest of the record that it was stored from, if it is one of these."""
         for record in records:
             if self.filled(record, found.digest) == found.digest:
                 self._seen[key] = _hash(found.digest), record.digest
                 return replace(found, digest=record.digest)
         return None
 
-    # Questions.
+    # Schemas.
 
-    def _open_questions(self, record: Record) -> Iterator[str]:
+    def _missing_paths(self, record: Record) -> Iterator[str]:
         now = self._clock.monotonic()
         for path in _paths(record):
-            asked_at, answer = self._answers.get(path, (None, {}))
-            strangers = set(_plugins(record)) - answer.keys() - self._strangers if path in (_HTTP, _STREAM) else set()
-            if asked_at is None or now - asked_at > KEPT or (answer and strangers):
+            read_at, response = self._responses.get(path, (None, {}))
+            plugins = set(_plugins(record)) if path in (_HTTP, _STREAM) else set()
+            unknown = plugins - response.keys() - self._unknown_plugins
+            if read_at is None or now - read_at > KEPT or (response and unknown):
                 yield path
-            if answer:
-                # Once more may show one that was switched on since; not again and again.
-                self._strangers |= strangers
+            if response:
+                # Read them once more, in case the plugin has been enabled since, but not again and again.
+                self._unknown_plugins |= unknown
 
-    async def _ask(self, path: str) -> None:
-        """Note the answer to a question.
+    async def _load(self, path: str) -> None:
+        """Read a path and cache the response.
 
         Raises:
-            GatewayError: There is none.
+            GatewayError: There was no response.
         """
         try:
-            answer = orjson.loads(await self._read(path))
+            response = orjson.loads(await self._read(path))
         except orjson.JSONDecodeError:
-            answer = None
+            response = None
         except GatewayError as error:
             if error.status is None:
                 raise
             self._log.info("defaults.refused", path=path, error=str(error))
-            answer = None
-        self._answers[path] = self._clock.monotonic(), answer if isinstance(answer, dict) else {}
+            response = None
+        self._responses[path] = self._clock.monotonic(), response if isinstance(response, dict) else {}
 
-    # Filling in.
+    # Adding defaults.
 
     def _filled(self, record: Record) -> FrozenJson:
         kind, body = record.key.kind, record.body
         if kind == "plugin_metadata":
             filled: FrozenJson = with_defaults(self._plugin(_HTTP, record.key.id).get("metadata_schema"), body)
             return filled
-        whole = with_defaults(self._answer(_SCHEMAS[kind]), body)
+        whole = with_defaults(self._response(_SCHEMAS[kind]), body)
         plugins = whole.get("plugins")
         if not isinstance(plugins, dict):
             return mapping_in(whole)
@@ -193,39 +194,39 @@ class Defaults:
         chosen = {name: each.get(own, each.get("schema")) for name, each in schemas.items()}
         return {**whole, "plugins": {name: with_defaults(chosen[name], config) for name, config in plugins.items()}}
 
-    def _answer(self, path: str) -> JsonObject:
-        return self._answers.get(path, (0.0, {}))[1]
+    def _response(self, path: str) -> JsonObject:
+        return self._responses.get(path, (0.0, {}))[1]
 
     def _plugin(self, path: str, name: str) -> FrozenJson:
-        return mapping_in(self._answer(path).get(name))
+        return mapping_in(self._response(path).get(name))
 
 
 def fills_in(version: str) -> bool:
-    """Say whether a gateway of some name may keep more of a record than it was sent; one that hides its version may."""
+    """Return whether a gateway with this `Server` header may add defaults; one that hides its version may."""
     numbers = version_of(version)
     return numbers is None or numbers < _AS_SENT
 
 
 def _completed(body: FrozenJson, kept: bytes) -> FrozenJson:
-    """Return a body with what the gateway made up for it; another value would be made up if it was written again."""
+    """Return a body with the values that the gateway generated: it would generate others if it was written again."""
     plugins = mapping_in(body.get("plugins"))
-    open_ = {name for name, field in _MADE_UP.items() if name in plugins and field not in mapping_in(plugins[name])}
+    open_ = {name for name, field in _GENERATED.items() if name in plugins and field not in mapping_in(plugins[name])}
     if "username" not in body or not open_ or not kept:
         return body
     there = mapping_in(mapping_in(orjson.loads(kept)).get("plugins"))
-    made = {name: {_MADE_UP[name]: mapping_in(there.get(name)).get(_MADE_UP[name])} for name in open_}
+    made = {name: {_GENERATED[name]: mapping_in(there.get(name)).get(_GENERATED[name])} for name in open_}
     known = {name: {**plugins[name], **made[name]} for name in open_ if all(made[name].values())}
     return {**body, "plugins": {**plugins, **known}}
 
 
 def _differs(found: ObservedRecord, records: Iterable[Record]) -> bool:
-    """Say whether a record is none of those that it may be meant to be, if there are any."""
+    """Return whether a record differs from all records that may have been written, if there are any."""
     digests = [record.digest for record in records]
     return bool(digests) and found.digest not in digests
 
 
 def _paths(record: Record) -> Iterator[str]:
-    """Yield where to ask about a record."""
+    """Yield the paths of a record's schemas."""
     kind = record.key.kind
     if kind in _SCHEMAS:
         yield _SCHEMAS[kind]

@@ -1,7 +1,7 @@
-"""Reads before the first write of a record: somebody else may have made one under its id since the last list.
+"""Reads before the first write of a record: another client may have created one with its id since the last list.
 
-The Admin API has no conditional write. What appears between such a read and the write that follows it, some
-milliseconds later, is overwritten all the same.
+The Admin API has no conditional write. A record that appears between this read and the write, some milliseconds later,
+is overwritten nevertheless.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import UNLABELLED
 
 FRESH = 5.0
-"""Seconds for which a list says which ids are free while many records are to be written, as in a first sync."""
+"""Seconds for which a list proves that ids are free while many records are to be written, as in a first sync."""
 
 
 class PreWriteChecks:
-    """What was seen of ids that this process has no record under."""
+    """When ids without an owned record were last seen to be free."""
 
     def __init__(self, driver: RecordDriver, backend: Backend) -> None:
         self._backend = backend
@@ -32,14 +32,14 @@ class PreWriteChecks:
         self._locks: defaultdict[RecordKind, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def listed(self, at: float) -> None:
-        """Note that a list of everything was begun at a time."""
+        """Record the start time of a list of all kinds."""
         self._listed = defaultdict(lambda: at)
 
     def is_due(self, slot: RecordSlot, *, many: bool) -> bool:
-        """Say whether the id has to be read before a write: nothing is known, and the last read was a while ago.
+        """Return whether to read the id before a write: nothing is known of it, and the last read was a while ago.
 
-        A list counts for longer while many records are to be written: a read of each would cost more than the list. Of
-        kinds without labels nothing says whose a record is.
+        While many records are to be written, a list stays valid for longer, because reading each id would cost more
+        than the list. Kinds without labels are not read: nothing would show who created the record.
         """
         key = slot.key
         if key.kind in UNLABELLED or slot.is_foreign or slot.observed is not None:
@@ -48,10 +48,10 @@ class PreWriteChecks:
         return seen < self._clock.monotonic() - (FRESH if many else FREE_SECONDS)
 
     async def run(self, key: RecordKey, *, many: bool) -> None:
-        """Read what is there under an id; with many to be written, all records of its kind at once.
+        """Read the record with an id, or list its whole kind if many records are to be written.
 
         Raises:
-            GatewayError: It can't be read.
+            GatewayError: The read failed.
         """
         if many:
             await self._list(key.kind)
@@ -72,7 +72,7 @@ class PreWriteChecks:
             listing = await self._backend.list_managed((), (kind,))
             for key in listing.foreign:
                 slot = self._table.get(key)
-                # What is known to be ours has lost its labels, at most.
+                # A record that is known to be owned has only lost its labels.
                 if slot.observed is None and slot.flight is None:
                     self._driver.post(key, Event.FOREIGN)
             self._listed[kind] = now

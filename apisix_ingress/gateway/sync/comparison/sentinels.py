@@ -1,8 +1,8 @@
 """The few records of one cluster that show whether a gateway still has what was written to it.
 
-The record that was written last shows it: a gateway that lost its data does not have it, and one that was restored from
-a backup has an older revision of it. One record of each kind is watched, so that no kind can be lost unnoticed, and
-the record that was deleted last. Nothing is read here.
+The last written record shows it: a gateway that lost its data does not have it, and a gateway that was restored from a
+backup has an older revision of it. Sentinels are the last written record of each kind, so that no kind can be lost
+unnoticed, and the last deleted record. Nothing is read here.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey, RecordKind
 
 _DIFFERING = 2
-"""If so many bodies in a row differ from what was written, the gateway changes what it keeps: bodies do not count."""
+"""If so many bodies in a row differ from what was written, the gateway modifies bodies; they are ignored then."""
 
 
 class Sentinels:
-    """Which records of a cluster to read, and whether they are what they should be."""
+    """Selects the records of a cluster to read, and says whether they are as this process left them."""
 
     def __init__(self, table: RecordTable) -> None:
         self._table = table
         self._newest: dict[RecordKind, RecordKey] = {}
-        """Kind → the record of it that was written last; the kind that was written last comes last."""
+        """Kind → its last written record; the kind that was written last comes last."""
         self._deleted: RecordKey | None = None
         self._deleted_revision = -1
-        """The revision under which the record that was deleted last was seen to be there again; -1: it was not."""
+        """The revision with which the last deleted record was seen to exist again; -1 if it was not."""
         self._turn = 0
         self._differed = 0
-        """How many bodies in a row differed from what was written: some gateways change what they keep."""
+        """How many bodies in a row differed from what was written: some gateways modify bodies."""
 
     def written(self, key: RecordKey, *, gone: bool) -> None:
-        """Note that a record was written or deleted."""
+        """Record that a record was written or deleted."""
         if gone:
             self._deleted, self._deleted_revision = key, -1
             if self._newest.get(key.kind) == key:
@@ -45,7 +45,7 @@ class Sentinels:
                 self._deleted = None
 
     def listed(self, listing: ClusterListing, is_touched: Callable[[RecordKey], bool]) -> None:
-        """Take over what a list shows, but for records that were written while it was read."""
+        """Update the sentinels from a list, except for records that were written while it was read."""
         newest: dict[RecordKind, RecordKey] = {}
         for key, found in listing.owned.items():
             known = newest.get(key.kind)
@@ -58,7 +58,7 @@ class Sentinels:
             self._deleted = None
 
     def due(self) -> tuple[RecordKey, ...]:
-        """Return the records to read now: the last change, and one record of each kind in turn."""
+        """Return the records to read now: the last written and deleted ones, and the other kinds in turn."""
         there = [key for key in self._newest.values() if self._is_settled(key) and self.known(key) is not None]
         due = dict.fromkeys(there[-1:])
         if there:
@@ -69,16 +69,16 @@ class Sentinels:
         return tuple(due)
 
     def known(self, key: RecordKey) -> Applied | None:
-        """Return what the cluster is known to hold under a key: another object after each write."""
+        """Return the applied record under a key; it is a different Python object after each write."""
         return self._table.get(key).applied
 
     def is_as_left(self, key: RecordKey, before: Applied | None, found: ObservedRecord | None) -> bool | None:
-        """Say whether a record is as it was left; None: its body tells, since no revision was seen since its write.
+        """Return whether a record is as it was left; None: compare the body, as no revision was seen after its write.
 
         Args:
             key: The record.
-            before: What was known of it when it was read.
-            found: What the gateway has.
+            before: The applied record when the read was started.
+            found: The record in the gateway.
         """
         if self.known(key) is not before or not self._is_settled(key):
             return True  # written meanwhile
@@ -92,12 +92,12 @@ class Sentinels:
         return None if self._differed < _DIFFERING else True
 
     def compared(self, *, is_expected: bool) -> bool:
-        """Note whether a body is what was written; return whether the record counts as it was left."""
+        """Record whether a body is what was written; return whether to treat the record as it was left."""
         self._differed = 0 if is_expected else self._differed + 1
         return is_expected or self._differed >= _DIFFERING
 
     def _saw(self, key: RecordKey, revision: int) -> int:
-        """Note the revision of a record; return the one that was seen before, -1 if none was."""
+        """Store the revision of a record; return the previous one, -1 if there was none."""
         slot = self._table.get(key)
         if slot.observed is not None:
             before, slot.revision = slot.revision, revision

@@ -1,8 +1,8 @@
-"""The check between audits: every few seconds a few records of a cluster are read, which is cheap.
+"""The spot check between audits: every few seconds, a few records of a cluster are read.
 
-It answers two questions. Does the gateway answer at all? If it does not for as long as one request may take,
-the breaker trips, whether or not a write is waiting. And does it still have what was written? If not, it lost its data
-or was restored from a backup, and is audited at once. Nothing is written, and no repair is decided here.
+It answers two questions. Does the gateway answer? If it does not within the timeout of one request, the breaker trips,
+whether or not a write is waiting. And does it still have what was written? If not, it lost its data or was restored
+from a backup, and is audited at once. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from apisix_ingress.runtime.tasks import bounded
 log = structlog.get_logger()
 
 SPREAD = 0.9
-"""The least share of the interval after which the next check starts; the rest is drawn at random."""
+"""The next check starts after at least this share of the interval; the rest is random."""
 
 IsExpected = Callable[[RecordKey, ObservedRecord], Awaitable[bool]]
-"""Whether what a gateway has under a key is what was written there."""
+"""Returns whether a record in a gateway is what was written there."""
 
 PAUSE = 0.5
-"""Seconds between two tries of one check."""
+"""Seconds between two attempts of one check."""
 
 
 class SpotCheck:
-    """The check of one cluster.
+    """The spot checks of one cluster.
 
     Args:
         driver: The records of the cluster, which say what to read, and its circuit breaker.
-        backend: How it is read.
+        backend: The client of the cluster.
         is_expected: Whether a record is what it should be, as far as its body shows.
         suspect: Called when records are not as they were left.
     """
@@ -60,7 +60,7 @@ class SpotCheck:
         self._suspect = suspect
 
     async def run_checks(self) -> None:
-        """Check from time to time while the cluster is written to. Never returns."""
+        """Check from time to time while writes are allowed. Never returns."""
         while True:
             await self._breaker.writable()
             await self._clock.sleep(self._config.check_interval * self._config.rng.uniform(SPREAD, 1.0))
@@ -70,14 +70,14 @@ class SpotCheck:
                 self._log.error("check.crashed", exc_info=error)
 
     async def run(self) -> None:
-        """Ask until the cluster answers; trip the breaker if it does not for as long as one request may take."""
+        """Read until the cluster answers; trip the breaker if it does not within the timeout of one request."""
         began, since = self._clock.monotonic(), self._clock.now()
         end, unreached, tries = began + self._backend.timeout, 0, 0
         error: GatewayError = GatewayUnavailable("no answer")
         while self._breaker.allows_writes:
             tries += 1
             try:
-                # The first try is bounded by the backend, which knows best how to say so.
+                # The backend limits the first attempt, and its error says more than a timeout here.
                 await (self._ask() if tries == 1 else bounded(self._ask(), end - self._now(), clock=self._clock))
                 return
             except TimeoutError:
@@ -99,7 +99,7 @@ class SpotCheck:
             self._breaker.trip(error, since=since)
 
     async def _ask(self) -> None:
-        """Read the records that are due, or see that the cluster answers if there are none.
+        """Read the sentinels that are due, or probe the cluster if there are none.
 
         Raises:
             GatewayError: No request was answered.

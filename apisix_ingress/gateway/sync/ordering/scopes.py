@@ -1,8 +1,8 @@
-"""Which outstanding writes a delete waits for: scopes that a write is in, and scopes that a delete waits for. Pure.
+"""Which outstanding writes a delete waits for: the scopes of a write, and the scopes that a delete waits for. Pure.
 
-A record that is to go waits for every write that could take over what it serves: of its own namespace, and of another
-one if it has the same host. What refers to a record is looked at elsewhere. Other writes are none of its business, so
-that a namespace with thousands of them delays no delete of another one.
+A delete waits for every write that could take over what the record serves: writes of its own namespace, and writes of
+other namespaces with the same host. Other writes do not delay it, so thousands of writes in one namespace do not delay
+the deletes of another. `plan` takes references to the record into account.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Former, Record
 
 Scope: TypeAlias = str
-"""A set of writes; a write is in several."""
+"""A set of writes; a write belongs to several."""
 
 EVERYTHING: Scope = "everything"
 
 _HOSTS: dict[RecordKind, tuple[str, ...]] = {"routes": ("hosts", "host"), "ssls": ("snis",), "stream_routes": ()}
-"""Where a record says for which hosts it answers. Another record can take over from one of these kinds, and no other:
-what an upstream or a plugin config does, it does for what refers to it.
+"""Kind → the fields with its hosts. Only records of these kinds can be replaced by another record: upstreams and plugin
+configs serve the records that refer to them.
 """
 
 _AFTER_ALL: frozenset[RecordKind] = frozenset({"global_rules", "plugin_metadata"})
-"""Records for every request: what takes over for them may be in any record of any namespace."""
+"""Records that apply to every request: any record of any namespace may replace them."""
 
 _MOST_HOSTS, _MOST_LABELS = 16, 10
-"""A delete with more is not worth the look at each: it waits for all writes."""
+"""A delete of a record with more hosts or labels waits for all writes."""
 
 
 def scopes_of(record: Record | None, namespace: str) -> tuple[Scope, ...]:
-    """Return the scopes of the write of a record, None if that is not known, whose owner is in a namespace."""
+    """Return the scopes of the write of a record (None if unknown) whose owner is in a namespace."""
     common = (EVERYTHING, _of_namespace(namespace))
     if record is None or record.key.kind not in _HOSTS:
         return common
@@ -39,13 +39,13 @@ def scopes_of(record: Record | None, namespace: str) -> tuple[Scope, ...]:
 
 
 def awaited(key: RecordKey, former: Former) -> tuple[Scope, ...]:
-    """Return the scopes whose writes the delete of a record waits for; the writes marked later do not count.
+    """Return the scopes whose writes the delete of a record waits for; writes that are ordered later are ignored.
 
-    A consumer waits for none: to delete one takes a credential back, and nothing can take over for it.
+    The delete of a consumer does not wait: it revokes a credential, and no other record can replace it.
 
     Args:
         key: The record.
-        former: What its owner wanted before; without the record it may have served anything.
+        former: What its owner wanted before; if the record is not part of it, it may have served any host.
     """
     if key.kind == "consumers":
         return ()
@@ -71,7 +71,7 @@ def _of_host(kind: RecordKind, host: str) -> Scope:
 
 
 def _host_scopes(kind: RecordKind, record: Record) -> Iterator[Scope]:
-    """Yield a scope for each host or wildcard; a record for all hosts, or for odd patterns, is in that of `*`."""
+    """Yield a scope for each host or wildcard; records for all hosts, or with other patterns, are in scope `*`."""
     hosts = list(_hosts(record)) or ["*"]
     for host in hosts:
         yield _of_host(kind, host if host.startswith("*.") or "*" not in host else "*")
@@ -85,12 +85,12 @@ def _hosts(record: Record) -> Iterator[str]:
 
 
 def _are_few(hosts: list[str]) -> bool:
-    """Say whether these are hosts, not patterns, and so few that each can be looked at."""
+    """Return whether these are hosts, not patterns, and few enough to check each."""
     return 0 < len(hosts) <= _MOST_HOSTS and all("*" not in host and host.count(".") < _MOST_LABELS for host in hosts)
 
 
 def _patterns(host: str) -> Iterable[str]:
-    """Yield the host and the wildcards that stand for it."""
+    """Yield the host and the wildcards that match it."""
     yield host
     while "." in host:
         host = host.partition(".")[2]

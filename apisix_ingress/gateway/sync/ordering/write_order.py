@@ -1,8 +1,8 @@
-"""The order of outstanding writes, as far as a queue of keys can't know it: deletes after writes.
+"""The order of outstanding writes that a queue of keys can't express: deletes after writes.
 
-Make before break, also over records that do not name each other: a delete waits for every write that was ordered in its
-batch or an earlier one and that could take over for it, so that the route which takes over exists before the old one is
-deleted. Which writes those are is decided in `scopes`. Orders are kept in slots; here are the indexes over them.
+Make before break, also between records without references to each other: a delete waits for every write of its batch or
+an earlier one that could replace it, so that the new route exists before the old one is deleted. `scopes` defines which
+writes these are. Orders are stored in slots; this module has the indexes over them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from apisix_ingress.model.records import UNKNOWN, Former, Record
 
 
 class WriteOrder:
-    """The orders of slots by batch. A write that deletes wait for is *counted*, from its order until its end."""
+    """The outstanding writes by batch. A write that deletes wait for is *counted* from its order to its end."""
 
     def __init__(self) -> None:
         self._batch = 0
         self._counted: dict[RecordKey, Write] = {}
-        # The same by scope, from the first delete on that asks for it until nothing is outstanding: most often, and
-        # also in a sync of thousands of records, none does.
+        # The same by scope, built by the first delete that needs it and dropped when nothing is outstanding: usually,
+        # even in a sync of thousands of records, no delete does.
         self._blockers: DeleteBlockers | None = None
 
     def begin_batch(self) -> None:
-        """Begin a batch: what is ordered until the next one belongs together."""
+        """Begin a new batch for the following orders."""
         self._batch += 1
 
     def order(self, slot: RecordSlot, record: Record | None, namespace: str, former: Former = UNKNOWN) -> None:
-        """Note that a record is to be written, or deleted (None). A second order of one sort keeps its batch."""
+        """Order a record to be written, or deleted (None). Repeating the same kind of order keeps the batch."""
         if record is None:
             self._uncount(slot)
             slot.order = self._delete(slot.order, former)
@@ -39,7 +39,7 @@ class WriteOrder:
             self._count(slot, self._write(slot.order, record, namespace))
 
     def order_next(self, slot: RecordSlot, record: Record | None, namespace: str, former: Former = UNKNOWN) -> None:
-        """The same for a record that is in flight: it is outstanding once the flight has ended."""
+        """The same for a record in flight: the order becomes outstanding when the flight has ended."""
         before = slot.next_order
         if record is not None:
             slot.next_order = self._write(before, record, namespace)
@@ -48,7 +48,7 @@ class WriteOrder:
             slot.next_order = self._delete(before or slot.order, former)
 
     def take_next(self, slot: RecordSlot, *, in_place: bool) -> None:
-        """Make what was ordered during the flight outstanding; `in_place`: in the batch of what it replaces."""
+        """Make the order from during the flight outstanding; `in_place`: in the batch of the order it replaces."""
         before, following, slot.next_order = slot.order, slot.next_order, None
         assert following is not None
         if not isinstance(following, Write):
@@ -60,18 +60,18 @@ class WriteOrder:
             self._count(slot, following)
 
     def drop(self, slot: RecordSlot) -> None:
-        """Note that nothing is outstanding for a record."""
+        """Drop the order of a record."""
         self._uncount(slot)
         slot.order = None
 
     def stop_counting(self, slot: RecordSlot) -> None:
-        """Let deletes no longer wait for a write that keeps failing."""
+        """Stop deletes from waiting for a write that keeps failing."""
         self._uncount(slot)
         if isinstance(slot.order, Write):
             slot.order = None
 
     def wait(self, slot: RecordSlot, record: Record | None, namespace: str) -> None:
-        """Keep the place of a record that waits for another one; no delete waits for it meanwhile."""
+        """Keep the batch of a record that waits for another one; deletes do not wait for it meanwhile."""
         self._uncount(slot)
         if record is None:
             slot.order = slot.order if isinstance(slot.order, Delete) else None
@@ -79,12 +79,12 @@ class WriteOrder:
             slot.order = Write(self._batch, record, namespace)
 
     def resume(self, slot: RecordSlot) -> None:
-        """Note that a record waits for no other one any more: it has its former place again."""
+        """Count the write of a record again, in its previous batch, when it no longer waits for another one."""
         if isinstance(slot.order, Write):
             self._count(slot, slot.order)
 
     def may_delete(self, slot: RecordSlot) -> bool:
-        """Say whether a delete is due; if not, `due` returns the key when it is."""
+        """Return whether a delete is due; if not, `due` will return its key when it is."""
         self._uncount(slot)
         if not isinstance(slot.order, Delete):
             slot.order = Delete(self._batch)
@@ -98,7 +98,7 @@ class WriteOrder:
         return not self._blockers.defer(slot.key, slot.order.batch, scopes)
 
     def due(self) -> list[RecordKey]:
-        """Return the deletes that may no longer have to wait for a write."""
+        """Return the deletes that may be due now."""
         if self._blockers is None:
             return []
         found = self._blockers.freed()
@@ -115,7 +115,7 @@ class WriteOrder:
         return self._counted.keys()
 
     def is_counted(self, key: RecordKey) -> bool:
-        """Say whether a write of a record is counted, its flight included."""
+        """Return whether a write of a record is counted, including its flight."""
         return key in self._counted
 
     @property

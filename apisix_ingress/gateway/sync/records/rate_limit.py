@@ -1,6 +1,6 @@
-"""How fast one record may be written: a burst of a few writes, then two a second; the last state wins.
+"""The rate limit of one record: a burst of a few writes, then two per second; the last state wins.
 
-A token bucket, kept as the instant at which it is full again. A flapping object costs little that way.
+It is a token bucket, stored as the time at which it is full again. It makes flapping objects cheap.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from apisix_ingress.gateway.sync.records.slot import RecordSlot
 
 BURST = 4
 INTERVAL = 0.5
-"""Seconds from write to write once the burst is used up."""
+"""Seconds between two writes once the burst is used up."""
 
 
 def rate_delay(slot: RecordSlot, now: float) -> float:
-    """Return the seconds until the record may be written; if zero, the write is counted."""
+    """Return the seconds until the record may be written; if zero, take a token."""
     full_at = max(slot.bucket_full_at, now)
     wait = full_at - now - (BURST - 1) * INTERVAL
     if wait > 0:

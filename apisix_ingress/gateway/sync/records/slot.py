@@ -1,7 +1,7 @@
-"""What the sync engine knows about one record in one gateway cluster: one value, `RecordSlot`.
+"""Everything the sync engine knows about one record in one gateway cluster: `RecordSlot`.
 
-No other place holds per-record state; everything else keyed by record is an index over slots. Which phase follows which
-is decided in `transitions`; nothing here decides or waits.
+There is no other per-record state; everything else keyed by record is an index over slots. `transitions` defines the
+phases; nothing here decides or waits.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from apisix_ingress.model.names import is_id_of, told
 from apisix_ingress.model.records import UNKNOWN, Former, Record
 
 WARN_AFTER = 3
-"""After so many failures in a row the status of a record says so, and deletes stop waiting for it."""
+"""After so many failures in a row, the status of a record reports them, and deletes stop waiting for it."""
 
 FREE_SECONDS = 1.0
-"""Seconds for which any list or read says that an id is free: the first writes of a term follow its list at once."""
+"""Seconds for which a list or read proves that an id is free: the first writes of a term directly follow its list."""
 
 _NO_REFS: frozenset[RecordKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A record that exists in the gateway: as this process wrote it, or as a list showed it."""
+    """A record that exists in the gateway: as this process wrote it, or as a list returned it."""
 
     source: Record | ObservedRecord
 
     @property
     def refs(self) -> frozenset[RecordKey]:
-        """The records that it names."""
+        """The records that it refers to."""
         return self.source.refs
 
     @property
@@ -49,16 +49,16 @@ class Applied:
 
     @property
     def exclusive_keys(self) -> frozenset[tuple[str, str]]:
-        """What no other record of its kind may have while it has it."""
+        """Its exclusive keys: no other record of its kind may have them at the same time."""
         return self.source.takes
 
     @property
     def hosts(self) -> tuple[str, ...] | None:
-        """The hosts that it takes requests or handshakes for."""
+        """The hosts whose requests or TLS handshakes it handles."""
         return self.source.hosts
 
     def matches(self, record: Record) -> bool:
-        """Say whether it is what is wanted: to the byte if we wrote it, else as far as a gateway shows it."""
+        """Return whether it equals a desired record: byte by byte if this process wrote it, else by digest."""
         source = self.source
         if source is record:
             return True
@@ -72,10 +72,10 @@ class Unknown:
     """A record whose last write may or may not have been carried out.
 
     Attributes:
-        refs: What any of its possible bodies names.
+        refs: The records that any of its possible bodies refers to.
         name: Its name as a gateway returns it, or empty.
         exists: Whether it certainly exists, in one version or another.
-        hosts: None: those of any of its possible bodies.
+        hosts: None, because they depend on which body it has.
     """
 
     refs: frozenset[RecordKey]
@@ -85,7 +85,7 @@ class Unknown:
 
 
 class Flight(NamedTuple):
-    """A write under way: what is written (None: a delete), and since when."""
+    """A write in flight: the record (None: a delete) and the start time."""
 
     record: Record | None
     started: float
@@ -107,7 +107,7 @@ class Delete(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """A body (None: a delete) that the gateway rejected, with its message; not sent again before `until`."""
+    """A body (None: a delete) that the gateway rejected, with its error; not sent again before `until`."""
 
     payload: bytes | None
     message: str
@@ -115,12 +115,12 @@ class Rejection(NamedTuple):
     tries: int
 
     def is_of(self, record: Record | None) -> bool:
-        """Say whether it is this very write that was rejected."""
+        """Return whether this write is the rejected one."""
         return self.payload == (record.payload if record is not None else None)
 
 
 class UnackedWrite(NamedTuple):
-    """A write that was not acknowledged: until when it may still be carried out. None is a delete."""
+    """An unacknowledged write (None: a delete), and until when it may still be carried out."""
 
     record: Record | None
     until: float
@@ -131,31 +131,31 @@ class RecordSlot:
     """Everything known about one record in one cluster. Times are seconds of the monotonic clock.
 
     Attributes:
-        key: The record.
-        phase: What is being done about it.
-        observed: What the gateway holds; None: nothing of ours.
-        is_foreign: Whether the gateway holds a record of somebody else under this key.
-        refs: The records that any body it may have names.
-        revision: The gateway's revision of it when it was last seen since its last write; -1: not seen since.
-        flight: The write under way.
-        ended: The number of flights of the session that had ended when the last one of this record did.
+        key: The key of the record.
+        phase: The phase in `transitions`.
+        observed: The record in the gateway; None if there is none, or another client created it.
+        is_foreign: Whether the gateway has a record of another client under this key.
+        refs: The records that any body it may have refers to.
+        revision: The gateway's revision of it when it was last seen after its last write; -1 if not seen since.
+        flight: The write in flight.
+        ended: The number of flights in the session that had ended when the last flight of this record did.
         order: The outstanding write or delete; deletes wait for a write only while it is counted (`WriteOrder`).
-        next_order: What was ordered during the flight.
+        next_order: The write or delete that was ordered during the flight.
         blocked_on: The record that has to change first.
-        blocked_by_rival: Whether that is because an older record is to have one of its exclusive keys.
-        holder: The record that still had an exclusive key of it when the gateway refused it.
-        release: Whether it is to be written without the exclusive keys that it is to get (see `exclusive_keys`).
+        blocked_by_rival: Whether it is blocked because an older record wants one of its exclusive keys.
+        holder: The record that still had one of its exclusive keys when the gateway rejected it.
+        release: Whether to write it without new exclusive keys first (see `unique_keys`).
         released_at: When that was last done.
-        urgent: Whether it goes ahead of others when it is queued again.
-        error: The last failure; None once it succeeded or nothing is outstanding.
-        failures: How many writes failed in a row.
-        rejection: What the gateway rejected.
+        urgent: Whether it precedes others when it is queued again.
+        error: The last failure; None once a write succeeded or nothing is outstanding.
+        failures: The number of writes that failed in a row.
+        rejection: The rejected write.
         bucket_full_at: When its token bucket is full again (`rate_limit`).
         unacked: Writes that may still be carried out.
-        may_be_overwritten: Until when an earlier, different write may replace it; -inf: none can.
+        may_be_overwritten: Until when an earlier, different write may replace it; -inf if none can.
         free_at: When its key was last seen to be free.
-        is_held: Whether it is not wanted, but must stay for now.
-        is_withheld: Whether a sweep held its deletion back.
+        is_held: Whether it is not desired, but must stay for now.
+        is_withheld: Whether its deletion was held back.
     """
 
     key: RecordKey
@@ -191,7 +191,7 @@ class RecordSlot:
 
     @property
     def exists(self) -> bool:
-        """Whether another record may rely on this one: it certainly exists, and is not being deleted."""
+        """Whether another record may rely on this one: it certainly exists and is not being deleted."""
         if self.flight is not None and self.flight.record is None:
             return False
         known = self.observed
@@ -199,44 +199,44 @@ class RecordSlot:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether it may be otherwise than expected, since an earlier write of it was not acknowledged."""
+        """Whether it may differ from what is expected because an earlier write was not acknowledged."""
         return bool(self.unacked) or self.may_be_overwritten > -math.inf
 
     @property
     def persistent_error(self) -> GatewayError | None:
-        """The last error of a record that failed too often for others to wait for it."""
+        """The last error, if the record has failed too often for others to wait for it."""
         return self.error if self.failures >= WARN_AFTER else None
 
     @property
     def namespace(self) -> str:
-        """The namespace that its order is for; empty if there is no order, or that is not known."""
+        """The namespace of the owner that caused its order; empty if unknown or if there is no order."""
         if isinstance(self.order, Write):
             return self.order.namespace
         return self.order.former.namespace if self.order is not None else ""
 
     def names(self) -> tuple[str, ...]:
-        """Return the names under which a record of ours exists, or may; empty if the gateway returns none."""
+        """Return the names under which an owned record exists, or may exist; a name that the gateway omits is empty."""
         flying = self.flight.record if self.flight is not None else None
         found = (self.observed.name if self.observed else None, told(flying.name) if flying else None)
         return tuple(name for name in found if name is not None)
 
     def is_of_another(self, name: str) -> bool:
-        """Say whether the existing record was made for another name, one whose short id is the same."""
+        """Return whether the existing record was generated for another name whose short id is the same."""
         other = self.observed.name if self.observed is not None else ""
         return bool(other) and other != told(name) and is_id_of(self.key.id, other)
 
     def rejected(self, record: Record | None) -> str | None:
-        """Return why this very write was rejected, None if it was not."""
+        """Return why this write was rejected, or None if it was not."""
         entry = self.rejection
         return entry.message if entry is not None and entry.is_of(record) else None
 
     def expire(self, now: float) -> bool:
-        """Drop what time has made void; say whether nothing is left that may become void."""
+        """Drop what has expired; return whether nothing is left that may expire."""
         if self.bucket_full_at <= now:
             self.bucket_full_at = -math.inf
         if self.free_at < now - FREE_SECONDS:
             self.free_at = -math.inf
-        if self.unacked and self.flight is None:  # a flight may have begun before one of them was over
+        if self.unacked and self.flight is None:  # a flight may have begun before one of them expired
             self.unacked = tuple(each for each in self.unacked if each.until > now)
         return (
             self.bucket_full_at == self.free_at == -math.inf
@@ -247,6 +247,6 @@ class RecordSlot:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing that an absent slot would not say. Asked for slots that `expire` is done with."""
+        """Whether the slot can be dropped, provided that `expire` returned True."""
         at_rest = self.phase is Phase.IDLE and self.flight is None and self.holder is None and self.error is None
         return at_rest and self.observed is None and not self.is_foreign and not self.is_withheld

@@ -1,7 +1,7 @@
-"""All slots of one gateway cluster, with the indexes that follow from them.
+"""All slots of one gateway cluster, with indexes over them.
 
-Both the body that a gateway holds and the one that it may get by a write under way count, for what must not be deleted
-and for what must not be relied on. Nothing here decides what to write.
+While a write is in flight, both the old and the new body are taken into account: for records that must not be deleted,
+and for records that others must not rely on. Nothing here decides what to write.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from apisix_ingress.model.records import Record
 _NO_REFS: frozenset[RecordKey] = frozenset()
 
 Links = dict[RecordKey, dict[RecordKey, None]]
-"""Record → the records that point to it, in the order in which they came to."""
+"""Record → the records that point to it, in insertion order."""
 
 
 class RecordTable:
-    """The slots of one cluster by key; a record without a slot does not exist and nothing is outstanding for it.
+    """The slots of one cluster by key. A record without a slot does not exist, and nothing is outstanding for it.
 
     Attributes:
-        in_flight: The slots of which a write is under way.
-        blocked: Record → those that wait for it (from `RecordSlot.blocked_on`).
-        successors: Record → those that are to get an exclusive key of it (from `RecordSlot.holder`).
-        timed: The slots that hold something which becomes void, or due, with time.
-        ended: How many flights have ended.
+        in_flight: The slots with a write in flight.
+        blocked: Record → the records that wait for it (index of `RecordSlot.blocked_on`).
+        successors: Record → the records that are to get one of its exclusive keys (index of `RecordSlot.holder`).
+        timed: The slots with something that expires or becomes due.
+        ended: The number of flights that have ended.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class RecordTable:
         return slot
 
     def tick(self, now: float) -> Iterator[RecordSlot]:
-        """Drop what time has made void, and slots that say nothing; yield the others that have to do with time."""
+        """Drop what has expired, and empty slots; yield the remaining slots in `timed`."""
         for key, slot in list(self.timed.items()):
             if not slot.expire(now):
                 yield slot
@@ -65,24 +65,24 @@ class RecordTable:
                 if slot.is_empty:
                     self._slots.pop(key, None)
 
-    # What the gateway holds.
+    # Records in the gateway.
 
     def records(self) -> set[RecordKey]:
-        """Return the keys of all records of ours that exist or may exist."""
+        """Return the keys of all owned records that exist or may exist."""
         return {key for key, slot in self._slots.items() if slot.observed is not None}
 
     def referrers(self, key: RecordKey) -> Iterable[RecordKey]:
-        """Return the records that name this one, or may name it."""
+        """Return the records that refer to this one, or may refer to it."""
         return self._referrers.get(key, ())
 
     def referrer(self, key: RecordKey) -> RecordKey | None:
-        """Return a record that names this one, or may name it; None if there is none."""
+        """Return a record that refers to this one, or may refer to it; None if there is none."""
         return next(iter(self.referrers(key)), None)
 
     # Writes.
 
     def write_started(self, slot: RecordSlot, record: Record | None, now: float = 0.0) -> None:
-        """Note that a write (None: a delete) starts: from now on both bodies count."""
+        """Record that a write (None: a delete) starts: from now on both bodies are taken into account."""
         slot.flight = Flight(record, now)
         slot.revision = -1
         self.in_flight[slot.key] = slot
@@ -90,7 +90,7 @@ class RecordTable:
             self._refer(slot, slot.refs | record.refs if slot.refs else record.refs)
 
     def write_succeeded(self, slot: RecordSlot) -> None:
-        """Note that the write was carried out."""
+        """Record that the write was carried out."""
         record = self._end_flight(slot).record
         slot.observed = None if record is None else Applied(record)
         self._refer(slot, _NO_REFS if record is None else record.refs)
@@ -98,12 +98,12 @@ class RecordTable:
             self.timed[slot.key] = slot
 
     def write_failed(self, slot: RecordSlot) -> None:
-        """Note that the write was certainly not carried out."""
+        """Record that the write was certainly not carried out."""
         self._end_flight(slot)
         self._refer(slot, slot.observed.refs if slot.observed is not None else _NO_REFS)
 
     def write_unknown(self, slot: RecordSlot) -> None:
-        """Note that nobody knows whether the write was carried out."""
+        """Record that the write may have been carried out."""
         existed = slot.exists
         record, known = self._end_flight(slot).record, slot.observed
         name = told(record.name) if record is not None else known.name if known is not None else ""
@@ -121,7 +121,7 @@ class RecordTable:
     # Lists.
 
     def found(self, slot: RecordSlot, found: ObservedRecord) -> None:
-        """Take over what a list shows of a record."""
+        """Record what a list or read returned for an owned record."""
         known = slot.applied
         slot.is_foreign = False
         slot.revision = found.revision
@@ -130,19 +130,19 @@ class RecordTable:
             self._refer(slot, found.refs)
 
     def missing(self, slot: RecordSlot) -> None:
-        """Note that a list does not show a record of ours (any more)."""
+        """Record that a list does not contain an owned record."""
         slot.observed = None
         slot.is_foreign = False
         self._refer(slot, _NO_REFS)
         self.timed[slot.key] = slot
 
     def foreign(self, slot: RecordSlot) -> None:
-        """Note that a record of somebody else exists under a key."""
+        """Record that another client has created a record under this key."""
         self.missing(slot)
         slot.is_foreign = True
 
     def doubted(self, slot: RecordSlot) -> None:
-        """Note that the gateway does not find a record that was taken to exist."""
+        """Record that the gateway did not find a record that was believed to exist."""
         slot.is_foreign = False
         known = slot.applied
         if known is not None:
@@ -151,25 +151,25 @@ class RecordTable:
     # Links between records.
 
     def block(self, slot: RecordSlot, on: RecordKey) -> None:
-        """Note that a record waits for another one."""
+        """Record that a record waits for another one."""
         self.unblock(slot)
         slot.blocked_on = on
         self.blocked.setdefault(on, {})[slot.key] = None
 
     def unblock(self, slot: RecordSlot) -> None:
-        """Note that a record waits for no other one."""
+        """Record that a record waits for no other one."""
         _unlink(self.blocked, slot.blocked_on, slot.key)
         slot.blocked_on, slot.blocked_by_rival = None, False
 
     def set_holder(self, slot: RecordSlot, holder: RecordKey | None) -> None:
-        """Note which record still has an exclusive key of this one; None: nothing of that is known any more."""
+        """Record which record still has an exclusive key of this one; None if unknown."""
         _unlink(self.successors, slot.holder, slot.key)
         slot.holder = holder
         if holder is not None:
             self.successors.setdefault(holder, {})[slot.key] = None
 
     def _refer(self, slot: RecordSlot, refs: frozenset[RecordKey]) -> None:
-        """Set what the bodies of a record name."""
+        """Set the records that the bodies of a record refer to."""
         before, slot.refs = slot.refs, refs
         if before == refs:
             return

@@ -1,7 +1,7 @@
-"""The life of a record in one gateway cluster: phase and event → next phase and effects. Pure.
+"""The state machine of a record in one gateway cluster: phase and event → next phase and effects. Pure.
 
-The table is the rule: `driver` performs the effects. A pair that is not in it is a bug, and raises
-`InvalidTransition`. A flight is one request to the gateway; what is ordered during a flight is decided after it.
+`driver` performs the effects. A pair that is not in the table is a bug and raises `InvalidTransition`. A flight is one
+request to the gateway; writes and deletes that are ordered during a flight are decided after it.
 
     idle, rejected ── wanted, unwanted ──► ready ── started ──► in flight ── succeeded ──► idle
                                             │ ▲                    │ ▲ │
@@ -20,45 +20,45 @@ from types import MappingProxyType
 
 
 class Phase(StrEnum):
-    """What is being done about a record."""
+    """The phase of a record."""
 
     IDLE = "idle"
     """Nothing is outstanding."""
     READY = "ready"
-    """A write or delete is outstanding: it is queued, or waits for its turn or for the rate limit."""
+    """A write or delete is outstanding: it is queued, or delayed by other writes or the rate limit."""
     BLOCKED = "blocked"
     """Another record has to be written or deleted first."""
     IN_FLIGHT = "in-flight"
-    """A request is under way."""
+    """A request is in flight."""
     CHANGED = "changed"
-    """A request is under way, and something else was ordered since it started."""
+    """A request is in flight, and another write or delete was ordered since it started."""
     RETRYING = "retrying"
-    """The last try failed; the next one waits for its time."""
+    """The last attempt failed; the next one waits for its backoff."""
     REJECTED = "rejected"
-    """The gateway rejected it; it is sent again once its body changes, or after a long time."""
+    """The gateway rejected it; it is retried when its body changes, or after a long time."""
 
 
 class Event(StrEnum):
-    """What happens to a record."""
+    """An event of a record."""
 
     WANTED = "wanted"
-    """It may differ from what is wanted."""
+    """It is desired, and may differ."""
     UNWANTED = "unwanted"
-    """It is not wanted, and may exist."""
+    """It is not desired, and may exist."""
     STARTED = "started"
-    """A request is sent."""
+    """A request was sent."""
     SUCCEEDED = "succeeded"
     """The gateway carried the request out."""
     WRITE_REJECTED = "write-rejected"
-    """The gateway will not take this body."""
+    """The gateway rejected this body."""
     FAILED = "failed"
     """The request was certainly not carried out."""
     UNKNOWN = "unknown"
     """The request may have been carried out."""
     RETRY_LATER = "retry-later"
-    """It is to be tried again after its own backoff."""
+    """It is to be retried after its backoff."""
     RETRY_NOW = "retry-now"
-    """It is to be tried again as soon as the cluster can be written to."""
+    """It is to be retried as soon as the cluster can be written to."""
     GAVE_UP = "gave-up"
     """It failed so often that deletes no longer wait for it."""
     BLOCK = "block"
@@ -66,40 +66,40 @@ class Event(StrEnum):
     UNBLOCK = "unblock"
     """The record that it waited for changed."""
     HANDED_OVER = "handed-over"
-    """The record that had an exclusive key of it was written or deleted."""
+    """The holder of one of its exclusive keys was written or deleted."""
     AS_WANTED = "as-wanted"
-    """Nothing is to be done."""
+    """It is as desired."""
     LEFT = "left"
-    """It is not as wanted and must stay so: it is held, or it is somebody else's."""
+    """It differs and must stay unchanged: it is held, or another client created it."""
     STILL_REJECTED = "still-rejected"
-    """What would be sent was rejected before, and is not due yet."""
+    """The write was rejected before, and its retry is not due yet."""
     FOUND = "found"
-    """The gateway was read and holds it."""
+    """The gateway was read and has it."""
     CONFIRMED = "confirmed"
-    """The gateway was read and holds what it was known to hold."""
+    """The gateway was read and has it as expected."""
     MISSING = "missing"
-    """The gateway was read and does not hold it."""
+    """The gateway was read and does not have it."""
     FOREIGN = "foreign"
-    """The gateway was read and holds a record of somebody else under its key."""
+    """The gateway was read and has a record of another client under its key."""
     DOUBTED = "doubted"
-    """The gateway said of another record that it does not find this one."""
+    """The gateway rejected another record because it does not find this one."""
 
 
 class Effect(StrEnum):
-    """What is done about an event, in the order of the tuple. *Counted* writes are those that deletes wait for."""
+    """An effect of an event. *Counted* writes are writes that deletes wait for."""
 
     ORDER = "order"  # the write or delete is outstanding
     ORDER_NEXT = "order-next"  # the same, once the flight has ended
-    TAKE_NEXT = "take-next"  # what was ordered during the flight is outstanding now
+    TAKE_NEXT = "take-next"  # what was ordered during the flight becomes outstanding
     TAKE_NEXT_IN_PLACE = "take-next-in-place"  # the same, in the batch of what it replaces
     DROP_ORDER = "drop-order"  # nothing is outstanding
     STOP_COUNTING = "stop-counting"  # deletes no longer wait for its write
     WAIT = "wait"  # it waits for another record, and deletes do not wait for it meanwhile
-    RESUME = "resume"  # it is counted again, in its former batch
-    START = "start"  # from now on both bodies count for what others may rely on
-    KEEP_WRITTEN = "keep-written"  # the gateway holds what was sent
-    KEEP_UNWRITTEN = "keep-unwritten"  # the gateway holds what it held before
-    KEEP_UNKNOWN = "keep-unknown"  # the gateway holds one or the other
+    RESUME = "resume"  # its write is counted again, in its previous batch
+    START = "start"  # from now on both bodies are taken into account
+    KEEP_WRITTEN = "keep-written"  # the gateway has what was sent
+    KEEP_UNWRITTEN = "keep-unwritten"  # the gateway has what it had before
+    KEEP_UNKNOWN = "keep-unknown"  # the gateway has one or the other
     KEEP_FOUND = "keep-found"
     KEEP_MISSING = "keep-missing"
     KEEP_FOREIGN = "keep-foreign"
@@ -107,17 +107,17 @@ class Effect(StrEnum):
     KEEP_REJECTION = "keep-rejection"
     CLEAR_REJECTION = "clear-rejection"
     CLEAR_ERROR = "clear-error"
-    CLEAR_FAILURES = "clear-failures"  # the backoff starts anew, since what it failed for has changed
+    CLEAR_FAILURES = "clear-failures"  # the backoff starts again, since the cause of the failures has changed
     BACK_OFF = "back-off"  # count the failure, and queue it for after its backoff
     ENQUEUE = "enqueue"
-    UNBLOCK_OTHERS = "unblock-others"  # queue who waits for it, and the deletes that waited for its write
+    UNBLOCK_OTHERS = "unblock-others"  # queue the records that wait for it, and the deletes that waited for its write
     HAND_OVER = "hand-over"  # queue the records that are to get an exclusive key of it
     RELEASE_DELETES = "release-deletes"  # queue the deletes that waited for its write
-    REPORT = "report"  # tell the observer its state
+    REPORT = "report"  # report its state to the observer
 
 
 class InvalidTransition(Exception):
-    """An event came in a phase in which it can't happen: a bug of the engine."""
+    """An event happened in a phase in which it can't happen: a bug of the engine."""
 
 
 Outcome = tuple[Phase, tuple[Effect, ...]]
@@ -125,7 +125,7 @@ Outcome = tuple[Phase, tuple[Effect, ...]]
 _P, _E, _F = Phase, Event, Effect
 _END = (_F.UNBLOCK_OTHERS, _F.REPORT)
 
-# The gateway was read. Whoever reads it skips records that were written meanwhile: such an answer may be outdated.
+# The gateway was read. Readers skip records that were written meanwhile, since the response may be outdated for them.
 _READ: dict[Event, tuple[Effect, ...]] = {
     _E.FOUND: (_F.KEEP_FOUND, _F.UNBLOCK_OTHERS),
     _E.CONFIRMED: (_F.KEEP_FOUND,),
@@ -136,7 +136,7 @@ _READ: dict[Event, tuple[Effect, ...]] = {
 
 
 def _unsent(phase: Phase) -> dict[Event, Outcome]:
-    """Return what events do to a record that is not in flight."""
+    """Return the transitions of a record that is not in flight."""
     return {
         _E.WANTED: (_P.READY, (_F.ORDER, _F.ENQUEUE)),
         _E.UNWANTED: (_P.READY, (_F.ORDER, _F.ENQUEUE)),
@@ -154,7 +154,7 @@ def _unsent(phase: Phase) -> dict[Event, Outcome]:
 
 
 def _in_flight(phase: Phase) -> dict[Event, Outcome]:
-    """Return what events do to a record that is in flight, whatever phase its end leads to."""
+    """Return the common transitions of a record that is in flight."""
     return {
         _E.WANTED: (_P.CHANGED, (_F.ORDER_NEXT, _F.ENQUEUE)),
         _E.UNWANTED: (_P.CHANGED, (_F.ORDER_NEXT, _F.ENQUEUE)),

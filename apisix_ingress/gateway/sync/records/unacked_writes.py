@@ -1,7 +1,7 @@
-"""Writes that were not acknowledged: they may still be carried out, after what followed them.
+"""Unacknowledged writes: they may still be carried out, even after later writes.
 
-The Admin API has no compare-and-set, so an earlier body, or an earlier delete, can replace a later one. Here is only
-until when that may happen; the gateway is audited after it.
+The Admin API has no compare-and-set, so an earlier body, or an earlier delete, can replace a later one. This module
+knows until when that may happen; the gateway is audited afterwards.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from apisix_ingress.model.records import Record
 
 
 class UnackedWrites:
-    """When an audit is due since earlier writes may have replaced later ones. Times are of the monotonic clock."""
+    """When an audit is due because earlier writes may have replaced later ones. Times are monotonic."""
 
     def __init__(self, table: RecordTable) -> None:
         self._table = table
         self._due = math.inf
 
     def note(self, slot: RecordSlot, record: Record | None, until: float) -> None:
-        """Note that a write (None: a delete) was not acknowledged and may be carried out until a time."""
+        """Record that a write (None: a delete) was not acknowledged and may be carried out until a time."""
         slot.unacked = (*(each for each in slot.unacked if each.record != record), UnackedWrite(record, until))
         self._table.timed[slot.key] = slot
 
     def acknowledged(self, slot: RecordSlot, record: Record | None, started: float) -> None:
-        """Note that a write that was started at a time was carried out: earlier, different ones may replace it."""
+        """Record that a write that started at a time was carried out: earlier, different ones may replace it."""
         until = max((each.until for each in slot.unacked if each.record != record), default=-math.inf)
         if until > started:
             slot.may_be_overwritten = max(until, slot.may_be_overwritten)
@@ -36,9 +36,9 @@ class UnackedWrites:
             self._due = until if self._due == math.inf else max(self._due, until)
 
     def come_due(self, now: float) -> bool:
-        """Say, once, that whatever might replace a later write has been carried out by now or never will be.
+        """Return True, once, when every write that might replace a later one has been carried out or never will be.
 
-        As long as new ones are added it waits for the last of them: audits are no more frequent than useful.
+        New unacknowledged writes postpone it, so that audits are not more frequent than useful.
         """
         if now < self._due:
             return False
@@ -46,7 +46,7 @@ class UnackedWrites:
         return True
 
     def audited(self, began: float, wanted: Callable[[RecordKey], Record | None]) -> None:
-        """Forget what an audit that began at a time saw the end of; what it came too early for needs another one."""
+        """Forget writes whose time was over when an audit began; the others need another audit."""
         for slot in list(self._table.timed.values()):
             if slot.may_be_overwritten <= began:
                 slot.may_be_overwritten = -math.inf

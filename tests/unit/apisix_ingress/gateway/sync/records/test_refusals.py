@@ -109,7 +109,7 @@ async def test_bug_in_a_write_is_retried_and_counts_as_lost() -> None:
     async with stage.running():
         assert stage.sync.snapshot().unknown == 1
         await asyncio.sleep(5)
-        want = RecordState("unreachable", "internal error: see the log of the controller")
+        want = RecordState("unreachable", "internal error: check the log of the controller")
         assert stage.sync.record_state(UPSTREAM) == want
         failing.error = None
         await asyncio.sleep(6)
@@ -171,7 +171,7 @@ async def test_record_of_others_under_our_id_is_left_alone() -> None:
     async with stage.running():
         await asyncio.sleep(100)
         assert stage.gateway.stored == {UPSTREAM: theirs}
-        want = "the gateway has another record upstreams/u1, which is not ours: remove it there"
+        want = "another client created upstreams/u1: delete it in the gateway"
         assert stage.sync.record_state(UPSTREAM) == RecordState("rejected", want)
         del stage.gateway.stored[UPSTREAM]
         await asyncio.sleep(70)
@@ -219,5 +219,5 @@ async def test_a_record_that_cannot_be_encoded_does_not_hold_up_deletes() -> Non
         stage.want(deep)
         await asyncio.sleep(10)
         assert UPSTREAM not in stage.gateway.stored
-        want = RecordState("unreachable", "internal error: see the log of the controller")
+        want = RecordState("unreachable", "internal error: check the log of the controller")
         assert stage.sync.record_state(OTHER) == want
