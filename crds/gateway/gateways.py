@@ -38,12 +38,21 @@ class AllowedRoutes(SpecPart):
     kinds: tuple[RouteKind, ...] = ()
 
 
+class Validation(SpecPart):
+    """How client certificates are verified."""
+
+    ca_certificate_refs: tuple[ObjectReference, ...] = Field(default=(), alias="caCertificateRefs")
+    mode: Literal["AllowValidOnly", "AllowInsecureFallback"] = "AllowValidOnly"
+
+
 class ListenerTls(SpecPart):
     """How a listener deals with TLS."""
 
     mode: Literal["Terminate", "Passthrough"] = "Terminate"
     certificate_refs: tuple[ObjectReference, ...] = ()
     options: dict[str, str] = Field(default_factory=dict)
+    frontend_validation: Validation | None = None
+    """Experimental until v1.4 of the Gateway API; since v1.5 it is `tls.frontend` of the Gateway."""
 
 
 class ListenerSpec(SpecPart):
@@ -55,13 +64,6 @@ class ListenerSpec(SpecPart):
     protocol: str
     tls: ListenerTls | None = None
     allowed_routes: AllowedRoutes = Field(default_factory=AllowedRoutes)
-
-
-class Validation(SpecPart):
-    """How client certificates are verified."""
-
-    ca_certificate_refs: tuple[ObjectReference, ...] = Field(default=(), alias="caCertificateRefs")
-    mode: Literal["AllowValidOnly", "AllowInsecureFallback"] = "AllowValidOnly"
 
 
 class FrontendTls(SpecPart):

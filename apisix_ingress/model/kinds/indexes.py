@@ -144,7 +144,11 @@ def every(item: kube.CustomObject) -> Iterable[str]:
 
 def frontends(item: kube.CustomObject) -> Iterable[str]:
     """Return the single value of Gateways that may verify clients."""
-    return ("",) if mapping_in(item.spec.get("tls")).get("frontend") else ()
+    listeners = (mapping_in(mapping_in(each).get("tls")) for each in list_in(item.spec.get("listeners")))
+    verifies = mapping_in(item.spec.get("tls")).get("frontend") or any(
+        each.get("frontendValidation") for each in listeners
+    )
+    return ("",) if verifies else ()
 
 
 def nginx_hosts(item: kube.CustomObject) -> Iterable[str]:

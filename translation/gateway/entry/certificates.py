@@ -57,10 +57,12 @@ def pair_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reason
     return pair or Unresolved(reason, "; ".join(each.message for each in judge.problems))
 
 
-def validation_of(spec: GatewaySpec, port: int) -> Validation | None:
+def validation_of(spec: GatewaySpec, listener: Listener) -> Validation | None:
     """Return how client certificates are verified on a port, or None if they are not."""
     frontend = spec.tls.frontend
-    of_port = next((each.tls for each in frontend.per_port if each.port == port), frontend.default)
+    if listener.tls is not None and listener.tls.frontend_validation is not None:
+        return listener.tls.frontend_validation
+    of_port = next((each.tls for each in frontend.per_port if each.port == listener.port), frontend.default)
     return of_port.validation
 
 

@@ -58,7 +58,7 @@ def verification_of(entry: Entry, listener: Listener, view: View, options: Optio
     """Return how clients of a listener are verified."""
     if listener.protocol != "HTTPS" or not listener.is_open:
         return Verification()
-    own = validation_of(entry.spec, listener.port)
+    own = validation_of(entry.spec, listener)
     wrong, text = None, ""
     if own is not None:
         text, unresolved = _cas(entry, own, view, options)
@@ -92,7 +92,7 @@ def _cas(entry: Entry, validation: Validation, view: View, options: Options) -> 
 def _verifiers(hostname: str, view: View, options: Options) -> Iterator[_Verifier]:
     """Yield the listeners of a hostname that verify clients with a CA that can be used."""
     for entry, listener in _listeners(BY_FRONTEND, hostname, view, options):
-        validation = validation_of(entry.spec, listener.port)
+        validation = validation_of(entry.spec, listener)
         if validation is not None and (text := _cas(entry, validation, view, options)[0]):
             yield _Verifier(entry, validation.mode, text)
 

@@ -65,7 +65,7 @@ def handshake(entry: Entry, listener: Listener) -> Conditions:
 
 def _is_verified(entry: Entry, listener: Listener) -> bool:
     """Return whether a listener lets in only clients with a verified certificate."""
-    validation = validation_of(entry.spec, listener.port) if listener.protocol == "HTTPS" else None
+    validation = validation_of(entry.spec, listener) if listener.protocol == "HTTPS" else None
     return validation is not None and validation.mode == "AllowValidOnly"
 
 

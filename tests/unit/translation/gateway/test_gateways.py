@@ -179,6 +179,26 @@ def test_client_certificates_are_verified_with_a_ca() -> None:
         assert ("InsecureFrontendValidationMode" in verdicts(found, "Gateway", "gw")) == skipped
 
 
+def test_older_versions_verify_clients_at_the_listener() -> None:
+    """The field was experimental before v1.5: a listener that has it must not let everybody in."""
+    entry = gateway(secure("https", "cert"), secure("open", "cert", port=444, hostname="open.test"))
+    reference = {"kind": "ConfigMap", "name": "ca"}
+    entry["spec"]["listeners"][0]["tls"]["frontendValidation"] = {"caCertificateRefs": [reference]}
+    found = settle(CLASS, entry, pair(), *bundles(), route(rule()), service())
+    assert ["client" in body for body in ssls(found)] == [True, False]
+    (body,) = [
+        each
+        for each in bodies(found).values()
+        if "HTTPRoute_default_app_0_0_" in str(each.get("name")) and "_https" in str(each["name"])
+    ]
+    assert ["ssl_client_verify", "==", "SUCCESS"] in body["vars"]
+    plain = gateway(secure("https", "cert"), name="plain")
+    assert all(
+        "client" in body
+        for body in ssls(settle(CLASS, gateway(*entry["spec"]["listeners"][:1]), plain, pair(), *bundles()))
+    )
+
+
 def test_routes_behind_client_certificates_ask_for_a_verified_one() -> None:
     for mode, want in (("AllowValidOnly", True), ("AllowInsecureFallback", False)):
         tls = frontend({"kind": "ConfigMap", "name": "ca"}, mode=mode)
