@@ -10,6 +10,7 @@ from reference import (
     documents,
     examples,
     ingress_nginx,
+    logs,
     objects,
     plugins,
     versions,
@@ -31,7 +32,7 @@ def files() -> dict[str, str]:
     found |= {f"{PAGES}/annotations.md": annotations.page(), f"{PAGES}/versions.md": versions.page()}
     found |= {f"{PAGES}/plugins-multi-tenant.md": plugins.page(), f"{PAGES}/ingress-nginx.md": ingress_nginx.page()}
     found |= documents.files()
-    found["docs/gateway-api.md"] = conformance.page()
+    found |= {"docs/gateway-api.md": conformance.page(), f"{PAGES}/logs.md": logs.page()}
     return found | {f"deploy/observability/{name}": text for name, text in dashboards.files().items()}
 
 
