@@ -56,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         readable_log()
         controller = Controller(folder, gateways={"default": gateway}, manifests=manifests)
         start_controller(stack, controller)
+        say(f"its status page: {controller.url}/status")
         Demo(gateway.proxy_url, partial(_edit_weights, manifests / "route.yaml")).show("an edit of route.yaml")
         if arguments.keep:
             _tell(gateway, manifests, controller)

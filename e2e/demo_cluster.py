@@ -108,6 +108,7 @@ class ClusterDemo:
         kubeconfig = self._cluster.kubeconfig
         self._controller = Controller(folder, kubeconfig=kubeconfig, gateways=gateways, port=status_port)
         start_controller(stack, self._controller)
+        say(f"its status page: {self._controller.url}/status")
 
     def show(self) -> None:
         """Apply the objects of examples/quickstart, then show what a request gets and what the objects say."""
