@@ -205,7 +205,7 @@ async def test_an_interrupted_watch_reports_its_complete_rounds(cli: Cli) -> Non
             *COMMAND, "verify", *arguments, cwd=cli.folder, stdout=PIPE, stderr=PIPE, env=environment(cli.folder)
         )
         async with asyncio.timeout(BOUND):
-            await until((cli.folder / "p.html").exists, "the page of the first round", state=lambda: process)
+            await until((cli.folder / "page.html").exists, "the page of the first round", state=lambda: process)
             process.send_signal(SIGINT)
             out, err = await process.communicate()
     got = json.loads(out)
