@@ -39,6 +39,8 @@ class ProbeRequest:
         headers: By lower-case name.
         remote_addr: Address of the client; empty if unknown.
         server_port: Port of the listener; None if unknown.
+        server_addr: Address of the gateway; empty if unknown.
+        server_name: TLS server name: the host of an https URL, whatever the Host header; empty if unknown.
     """
 
     method: str
@@ -48,6 +50,8 @@ class ProbeRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     remote_addr: str = ""
     server_port: int | None = None
+    server_addr: str = ""
+    server_name: str = ""
 
     @cached_property
     def host(self) -> str:
@@ -99,6 +103,10 @@ class ProbeRequest:
             raise Unknown(f"{name} is unknown; use --remote-addr")
         if name == "server_port" and self.server_port is None:
             raise Unknown("server_port is unknown; use --server-port")
+        if name == "server_addr" and not self.server_addr:
+            raise Unknown("server_addr is unknown; use --server-addr")
+        if name == "ssl_server_name" and self.scheme == "https" and not self.server_name:
+            raise Unknown("ssl_server_name is unknown; use a URL with a host")
         if name not in self._plain and _UNKNOWABLE.fullmatch(name):
             raise Unknown(f"{name} cannot be derived from a URL and headers")
         return self._plain.get(name)
@@ -119,6 +127,8 @@ class ProbeRequest:
             "args": self._query or None,
             "is_args": "?" if self._query else "",
             "server_port": str(self.server_port),
+            "server_addr": self.server_addr,
+            "ssl_server_name": self.server_name or None,
             "content_length": self.headers.get("content-length"),
             "content_type": self.headers.get("content-type"),
             "server_protocol": "HTTP/1.1",
@@ -141,7 +151,13 @@ def normalise(path: str) -> str:
 
 
 def parse_request(
-    url: str, method: str = "GET", headers: tuple[str, ...] = (), remote_addr: str = "", server_port: int | None = None
+    url: str,
+    method: str = "GET",
+    headers: tuple[str, ...] = (),
+    remote_addr: str = "",
+    server_port: int | None = None,
+    *,
+    server_addr: str = "",
 ) -> ProbeRequest:
     """Parse the arguments of `explain`; `host/path` means http.
 
@@ -151,6 +167,7 @@ def parse_request(
         headers: `Name: value` or `Name=value`; Host replaces the URL's.
         remote_addr: Address of the client.
         server_port: Port of the gateway's listener.
+        server_addr: Address of the gateway.
 
     Raises:
         UsageError: One of them is malformed.
@@ -164,12 +181,30 @@ def parse_request(
         raise UsageError(f"invalid method {method!r}; use e.g. GET")
     if remote_addr and not is_ip(remote_addr):
         raise UsageError(f"client address {remote_addr!r} is not an IP address; use e.g. 192.0.2.7")
+    if server_addr and not is_ip(server_addr):
+        raise UsageError(f"gateway address {server_addr!r} is not an IP address; use e.g. 192.0.2.7")
     if server_port is not None and not 0 < server_port < 65536:
         raise UsageError(f"invalid port {server_port}; use a number from 1 to 65535")
     given = dict(_header(text) for text in headers)
     authority = given.pop("host", parts.netloc.rpartition("@")[2])
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return ProbeRequest(method.upper(), parts.scheme, _ascii(authority), target, given, remote_addr, server_port)
+    return ProbeRequest(
+        method.upper(),
+        parts.scheme,
+        _ascii(authority),
+        target,
+        given,
+        remote_addr,
+        server_port,
+        server_addr,
+        _server_name(parts),
+    )
+
+
+def _server_name(parts: SplitResult) -> str:
+    """Return the TLS server name that clients send for a URL; none for an address."""
+    host = parts.hostname or ""
+    return _ascii(host) if parts.scheme == "https" and not is_ip(host) else ""
 
 
 def _split(url: str) -> SplitResult:

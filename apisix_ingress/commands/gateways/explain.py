@@ -30,6 +30,7 @@ HeadersOption = Annotated[
 ]
 MethodOption = Annotated[str, typer.Option("--request", "-X", metavar="METHOD", help="Method of the request.")]
 AddressOption = Annotated[str, typer.Option(metavar="IP", help="Address of the client.", show_default=False)]
+GatewayAddressOption = Annotated[str, typer.Option(metavar="IP", help="Address of the gateway.", show_default=False)]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list routes of other hosts and paths.")]
 PortOption = Annotated[
     int | None, typer.Option(metavar="PORT", help="Port of the gateway's listener.", show_default=False)
@@ -44,6 +45,7 @@ def explain(
     request: MethodOption = "GET",
     remote_addr: AddressOption = "",
     server_port: PortOption = None,
+    server_addr: GatewayAddressOption = "",
     verbose: VerboseOption = False,
     output: ReportOption = Report.text,
     *,
@@ -65,7 +67,7 @@ def explain(
     from apisix_ingress.explain.request import parse_request
     from apisix_ingress.explain.text import lines
 
-    asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port)
+    asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port, server_addr=server_addr)
     found = _offline(filename, connection.config, cluster) if filename else _live(connection, cluster)
     document = explained(
         asked,

@@ -43,6 +43,7 @@ def test_url_is_read_as_clients_send_it(url: str, want: tuple[str, str, str]) ->
         ({"url": "a", "headers": ("x",)}, "malformed header 'x'; write -H 'Name: value'"),
         ({"url": "a", "headers": ("x: a\nb",)}, "malformed header 'x: a\\nb'; write -H 'Name: value'"),
         ({"url": "a", "remote_addr": "1.2.3"}, "client address '1.2.3' is not an IP address; use e.g. 192.0.2.7"),
+        ({"url": "a", "server_addr": "gw"}, "gateway address 'gw' is not an IP address; use e.g. 192.0.2.7"),
         ({"url": "http://" + "ü" * 80 + ".example/"}, "is not a host name"),
     ],
 )
@@ -58,7 +59,17 @@ def test_header_replaces_the_host_and_is_found_by_its_variable() -> None:
     assert got == ("shop.org", "always", "2", None)
 
 
-@pytest.mark.parametrize("name", ["remote_addr", "server_port", "post_arg_x", "graphql_name", "request_id"])
+def test_server_name_is_the_host_of_an_https_url() -> None:
+    request = parse_request("https://Shop.org:8443/x", headers=("Host: other.org",), server_addr="192.0.2.1")
+    assert (request.variable("ssl_server_name"), request.variable("server_addr")) == ("shop.org", "192.0.2.1")
+    assert parse_request("http://shop.org/x").variable("ssl_server_name") is None
+    with pytest.raises(Unknown, match="use a URL with a host"):
+        parse_request("https:///x", headers=("Host: shop.org",)).variable("ssl_server_name")
+
+
+@pytest.mark.parametrize(
+    "name", ["remote_addr", "server_port", "server_addr", "post_arg_x", "graphql_name", "request_id"]
+)
 def test_a_variable_that_is_not_given_is_unknown(name: str) -> None:
     with pytest.raises(Unknown):
         parse_request("a/b").variable(name)
