@@ -47,6 +47,7 @@ These differences apply to every host, whatever its annotations:
 
 _SAMPLES = {
     "backend-protocol": ("AUTO_HTTP", "FCGI"),
+    "affinity-canary-behavior": ("legacy",),
     "canary-by-header": ("X_Canary",),
     "mirror-target": ("not-a-url",),
     "mirror-request-body": ("off",),
@@ -56,7 +57,7 @@ _SAMPLES = {
     "proxy-cookie-domain": ("~regex domain",),
     "proxy-ssl-verify": ("on",),
     "upstream-hash-by": ("text",),
-    "rewrite-target": ("without-slash", "/$1/$host"),
+    "rewrite-target": ("/$1/$host",),
     "server-alias": ("~^regex$",),
     "auth-tls-error-page": ("/path",),
     "auth-method": ("POST",),

@@ -173,10 +173,13 @@ def _given(
 ) -> JsonObject:
     """Return the fields that a claim adds, with the nodes: those of another Service if this one has none."""
     fields: JsonObject = json.loads(text)
-    fallback = fields.pop("fallback", None)
+    fallback, main = fields.pop("fallback", None), fields.pop("canary_of", None)
     if port and isinstance(port.target, int) and found and found.service.type == "ExternalName":
         port = replace(port, port=port.target or port.port)
     nodes = _nodes(draft, found, port, wanted, settings) if found and port else []
+    if main:
+        instead = _fallback_nodes(draft, *main)
+        return fields | {"nodes": (nodes or instead) if instead else []}
     return fields | {"nodes": nodes or (_fallback_nodes(draft, *fallback) if fallback else [])}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -48,10 +49,15 @@ def is_secure(builder: Builder, nginx: NginxOptions, server: Server) -> bool:
     """Return whether http is redirected to https: an Ingress of the host, or of the wildcard over it, has TLS."""
     if any(source.spec.tls for source in server.sources):
         return True
-    _, _, parent = server.host.partition(".")
-    if server.host == CATCH_ALL or not parent or server.host.startswith("*."):
+    if server.host == CATCH_ALL or server.host.startswith("*."):
         return False
-    over = sources_of_host(builder.view, builder.options, nginx, f"*.{parent}")
+    return is_under_secure_wildcard(builder, nginx, server.host)
+
+
+def is_under_secure_wildcard(builder: Builder, nginx: NginxOptions, host: str) -> bool:
+    """Return whether the wildcard over a host has TLS."""
+    _, _, parent = host.partition(".")
+    over = sources_of_host(builder.view, builder.options, nginx, f"*.{parent}") if parent else []
     return any(source.spec.tls for source in over if not source.canary)
 
 
@@ -73,12 +79,25 @@ def client_check(builder: Builder, server: Server) -> ClientCheck | None:
     return None
 
 
-def add_certificate(builder: Builder, server: Server, check: ClientCheck | None, default: Certificate | None) -> None:
+def covered_aliases(builder: Builder, server: Server, aliases: Sequence[str]) -> tuple[str, ...]:
+    """Return the other names of a host that its certificate covers."""
+    found = _certificate(builder, server) if aliases else None
+    return tuple(alias for alias in aliases if found and _covers(found[0], alias))
+
+
+def add_certificate(
+    builder: Builder,
+    server: Server,
+    aliases: Sequence[str],
+    check: ClientCheck | None,
+    default: Certificate | None,
+) -> None:
     """Add the ssl record of a host; the catch-all server gets that of all hosts without a certificate.
 
     Args:
         builder: The translation of the host.
         server: The host.
+        aliases: Its other names that the certificate covers.
         check: How clients are verified.
         default: The certificate of hosts without one; None if handshakes for these are rejected.
     """
@@ -92,7 +111,7 @@ def add_certificate(builder: Builder, server: Server, check: ClientCheck | None,
     found = _certificate(builder, server)
     asks = {"client": _client(check)} if check and check.ca else {}
     if found:
-        _record(builder, name, found[0], {"snis": [server.host], **asks}, found[1])
+        _record(builder, name, found[0], {"snis": [server.host, *aliases], **asks}, found[1])
     elif default and asks:
         _record(builder, name, default[0], {"snis": [server.host], **asks}, default[1])
 

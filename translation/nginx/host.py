@@ -12,7 +12,14 @@ from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
-from translation.nginx.certificates import add_certificate, client_check, default_certificate, is_secure
+from translation.nginx.certificates import (
+    add_certificate,
+    client_check,
+    covered_aliases,
+    default_certificate,
+    is_secure,
+    is_under_secure_wildcard,
+)
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.location import location_branches
 from translation.nginx.effects.redirects import app_root, slash_redirect, twin_of, www_redirects
@@ -53,13 +60,15 @@ class _Host:
         self._check = client_check(builder, server)
         self._secure = is_secure(builder, nginx, server)
         self._aliases = self._find_aliases()
+        self._covered = covered_aliases(builder, server, self._aliases)
+        self._plain_aliases = self._find_plain_aliases()
         self._number = 0
 
     def translate(self) -> None:
         """Add every record."""
         rejects = self._config.flag("ssl-reject-handshake")
         default = None if rejects else default_certificate(self._builder, self._nginx)
-        add_certificate(self._builder, self._server, self._check, default)
+        add_certificate(self._builder, self._server, self._covered, self._check, default)
         locations = list(ranked(self._server))
         for rank, (location, match) in enumerate(locations):
             base = (len(locations) - rank) * _STEP if self._by_pattern else 0
@@ -78,7 +87,14 @@ class _Host:
         return uses_patterns(self._server)
 
     def _site(self, location: Location) -> Site:
-        return Site(self._builder, self._nginx, self._config, self._server, location, self._secure)
+        return Site(self._builder, self._nginx, self._config, self._server, location, self._secure, self._plain_aliases)
+
+    def _find_plain_aliases(self) -> tuple[str, ...]:
+        """Return the aliases without a certificate, of a host that has one."""
+        if not self._secure:
+            return ()
+        uncovered = (alias for alias in self._aliases if alias not in self._covered)
+        return tuple(each for each in uncovered if not is_under_secure_wildcard(self._builder, self._nginx, each))
 
     def _route(self, match: JsonObject, branch: Branch, priority: int, *, hosts: Sequence[str] | None = None) -> None:
         self._number += 1
@@ -118,7 +134,7 @@ class _Host:
             asked = location.given.endswith("/") and location.given != ROOT
             if asked and bare not in exact and location.path == location.given:
                 exact.add(bare)
-                self._route({"uris": [bare]}, Branch(plugins=slash_redirect(location)), _STEP)
+                self._route({"uris": [bare]}, Branch(plugins=slash_redirect(self._site(location))), _STEP)
 
     def _www(self) -> None:
         wanted = any(

@@ -47,6 +47,9 @@ class Site:
     secure: bool
     """Whether the gateway has a certificate for the host."""
 
+    plain_aliases: tuple[str, ...] = ()
+    """Other names of the host for which the gateway has no certificate, so that they are not redirected to https."""
+
     @property
     def values(self) -> Values:
         """The annotations that apply."""

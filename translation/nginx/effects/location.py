@@ -19,7 +19,7 @@ from translation.nginx.effects.balancing.backends import (
     timeouts,
 )
 from translation.nginx.effects.balancing.canary import canary_plugins
-from translation.nginx.effects.balancing.cookies import affinity_cookie
+from translation.nginx.effects.balancing.cookies import affinity_cookies, known_cookie
 from translation.nginx.effects.balancing.mirror import mirror
 from translation.nginx.effects.branches import Branch, Site, answer
 from translation.nginx.effects.own_requests import own_requests, shown, shown_statuses
@@ -117,13 +117,12 @@ def _served(
     when = (("scheme", "==", scheme),)
     pattern = cors_pattern(site.values)
     hidden = site.config.words("hide-headers") if upstream else ()
-    cookie = affinity_cookie(site, scheme)
-    if cookie and upstream:
-        name, text = cookie
-        first = (f"cookie_{name}", "!", "~~", ".+")
-        spread = _upstream(site, scheme, first=True)
-        written = rewritten(headers, pattern, cookie=text, hidden=hidden)
-        yield Branch((*when, first), {**plugins, **written}, str(spread), fields)
+    for cookie in affinity_cookies(site, scheme) if upstream else ():
+        first = (f"cookie_{cookie.name}", "!", "~~", known_cookie(site.values))
+        spread = str(_upstream(site, scheme, first=True))
+        split = canary_plugins(site, site.location.backend, spread, first=True) if site.location.backend else {}
+        written = rewritten(headers, pattern, cookie=cookie.text, hidden=hidden)
+        yield Branch((*when, first, *cookie.when), {**plugins, **split, **written}, spread, fields)
     yield Branch(when, {**plugins, **rewritten(headers, pattern, hidden=hidden)}, upstream, fields)
 
 

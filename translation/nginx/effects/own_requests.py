@@ -1,7 +1,7 @@
 """Requests to backends that a function sends, since the gateway cannot look at an answer before it passes it on.
 
 They are needed for error pages of another backend (custom-http-errors), for retries after an answer with an error
-(proxy-next-upstream), and for HTTP/1.0.
+(proxy-next-upstream), for HTTP/1.0, and for paths without a slash at their beginning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
     again = _asked_again(site)
     version = site.values.text("proxy-http-version")
     by_status = any(word != "error" for word in again)
-    if scheme not in ("http", "https") or not (errors or by_status or version == "1.0"):
+    odd_path = site.location.target and not site.location.target.startswith("/")
+    if scheme not in ("http", "https") or not (errors or by_status or version == "1.0" or odd_path):
         return ()
     tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
     wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": timeouts(site)}

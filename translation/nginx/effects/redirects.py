@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.options import CATCH_ALL
-from translation.nginx.servers import Location
 
 _TOLD_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
 _NO_HOST = ("http_host", "!", "~~", ".")
@@ -25,11 +24,12 @@ def location_redirect(site: Site) -> Branch | None:
     values = site.values
     temporal, permanent = values.text("temporal-redirect"), values.text("permanent-redirect")
     if temporal and _is_url(temporal):
-        return Branch(plugins=_redirect(_absolute(temporal), _code(values.number("temporal-redirect-code", 302), 302)))
-    if permanent:
         return Branch(
-            plugins=_redirect(_absolute(permanent), _code(values.number("permanent-redirect-code", 301), 301))
+            plugins=_redirect(_absolute(site, temporal), _code(values.number("temporal-redirect-code", 302), 302))
         )
+    if permanent:
+        code = _code(values.number("permanent-redirect-code", 301), 301)
+        return Branch(plugins=_redirect(_absolute(site, permanent), code))
     target = site.location.target
     if target.startswith(("http://", "https://")):
         return Branch(plugins=_redirect(target, 302))
@@ -38,21 +38,32 @@ def location_redirect(site: Site) -> Branch | None:
 
 def redirects_http(site: Site) -> bool:
     """Return whether every http request of a location is redirected to https."""
-    config, values, path = site.config, site.values, site.location.path
-    if any(path.startswith(item) for item in config.words("no-tls-redirect-locations")):
-        return False
-    forced = values.flag("force-ssl-redirect", config.flag("force-ssl-redirect"))
-    return forced or (site.secure and _asks_for_https(site))
+    return _is_forced(site) or (_has_certificate(site) and not site.plain_aliases)
 
 
 def https_redirects(site: Site) -> tuple[Branch, ...]:
     """Return the redirects of http requests to https."""
-    if redirects_http(site):
-        told = (_to_https(site, "$original_x_forwarded_host", _TOLD_HOST),) if site.forwarded else ()
-        return (*told, _to_https(site, "$host"))
+    forced = _is_forced(site)
+    if forced or _has_certificate(site):
+        when = [("host", "!", "in", list(site.plain_aliases))] if site.plain_aliases and not forced else []
+        told = (_to_https(site, "$original_x_forwarded_host", _TOLD_HOST, *when),) if site.forwarded else ()
+        return (*told, _to_https(site, "$host", *when))
     if site.server.host == CATCH_ALL and site.location.source and _asks_for_https(site):
         return (_to_https(site, CATCH_ALL, _NO_HOST),)  # The server itself has a certificate: the default one.
     return ()
+
+
+def _is_forced(site: Site) -> bool:
+    forced = site.values.flag("force-ssl-redirect", site.config.flag("force-ssl-redirect"))
+    return forced and not _is_exempt(site)
+
+
+def _has_certificate(site: Site) -> bool:
+    return site.secure and _asks_for_https(site) and not _is_exempt(site)
+
+
+def _is_exempt(site: Site) -> bool:
+    return any(site.location.path.startswith(item) for item in site.config.words("no-tls-redirect-locations"))
 
 
 def _asks_for_https(site: Site) -> bool:
@@ -82,10 +93,9 @@ def trimmed_redirect(start: str, code: int) -> dict[str, JsonObject]:
     }
 
 
-def slash_redirect(location: Location) -> dict[str, JsonObject]:
+def slash_redirect(site: Site) -> dict[str, JsonObject]:
     """Return the plugins of the redirect to a path with a trailing slash."""
-    uri = f"$scheme://$http_host{_literal(location.path)}$is_args$args"
-    return _redirect(uri, 301)
+    return _redirect(f"{_origin(site)}{_literal(site.location.path)}$is_args$args", 301)
 
 
 def app_root(site: Site) -> Branch | None:
@@ -109,9 +119,15 @@ def _redirect(uri: str, code: int) -> dict[str, JsonObject]:
     return {"redirect": {"uri": uri, "ret_code": code}}
 
 
-def _absolute(url: str) -> str:
+def _absolute(site: Site, url: str) -> str:
     """Return the target of a redirect as in nginx: a path becomes an absolute URL."""
-    return f"$scheme://$http_host{_literal(url)}" if url.startswith("/") else _literal(url)
+    return f"{_origin(site)}{_literal(url)}" if url.startswith("/") else _literal(url)
+
+
+def _origin(site: Site) -> str:
+    """Return what nginx puts before a path: scheme and host, without a port; nothing if redirects are relative."""
+    is_relative = site.values.flag("relative-redirects", site.config.flag("relative-redirects"))
+    return "" if is_relative else "$scheme://$host"
 
 
 def _literal(text: str) -> str:

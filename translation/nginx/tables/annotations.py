@@ -23,6 +23,7 @@ from translation.nginx.tables.judges import (
     alias,
     auth_method,
     auth_redirect,
+    canary_behavior,
     canary_header,
     cookie_attribute,
     error_page,
@@ -95,7 +96,7 @@ _ROWS = (
         if_on(approximate("Redirects never name the port of the gateway.")),
         is_bool,
     ),
-    Row("relative-redirects", "redirects", if_on(approximate("Redirects are absolute.")), is_bool),
+    Row("relative-redirects", "redirects", EXACT, is_bool),
     # client certificates
     Row("auth-tls-secret", "client certificates"),
     Row("auth-tls-verify-client", "client certificates", needs=_AUTH_TLS),
@@ -187,18 +188,12 @@ _ROWS = (
     # affinity and balancing
     Row("affinity", "affinity", STICKY, one_of("cookie")),
     Row("affinity-mode", "affinity", EXACT, needs=_COOKIE),
-    Row("affinity-canary-behavior", "affinity", approximate("A client is not bound to the canary."), needs=_COOKIE),
+    Row("affinity-canary-behavior", "affinity", canary_behavior, needs=_COOKIE),
     *(
         Row(f"session-cookie-{name}", "affinity", EXACT, needs=_COOKIE)
         for name in ("name", "path", "domain", "secure", "max-age", "expires", "samesite")
     ),
-    Row(
-        "session-cookie-conditional-samesite-none",
-        "affinity",
-        approximate("The browser is not detected: every browser gets SameSite=None."),
-        is_bool,
-        needs=_COOKIE,
-    ),
+    Row("session-cookie-conditional-samesite-none", "affinity", EXACT, is_bool, needs=_COOKIE),
     Row(
         "session-cookie-change-on-failure",
         "affinity",

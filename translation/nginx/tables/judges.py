@@ -84,8 +84,6 @@ def verify_backend(text: str) -> Verdict:
 
 def rewrite(text: str) -> Verdict:
     """Judge rewrite-target."""
-    if not text.startswith(("/", "http://", "https://")):
-        return refused("The target does not begin with a slash, so backends reject it; add one.")
     if re.search(r"\$\{?[a-z]", text):
         return approximate("If the target contains variables of nginx, groups of the path are not replaced.")
     return EXACT
@@ -107,7 +105,7 @@ def error_page(text: str) -> Verdict:
 
 def timeout(text: str) -> Verdict:
     """Judge a timeout."""
-    return approximate("Gateways have no timeout of 0; 60 s apply.") if integer(text) == 0 else EXACT
+    return approximate("A timeout of 0 lasts 1 ms: nearly every request times out.") if integer(text) == 0 else EXACT
 
 
 def auth_redirect(text: str) -> Verdict:
@@ -169,3 +167,8 @@ def mirror_target(text: str) -> Verdict:
 def mirror_body(text: str) -> Verdict:
     """Judge mirror-request-body."""
     return approximate("The copy has no Content-Length, either.") if text == "off" else EXACT
+
+
+def canary_behavior(text: str) -> Verdict:
+    """Judge affinity-canary-behavior."""
+    return approximate("Clients stay with the canary, as with sticky.") if text == "legacy" else EXACT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from apisix_ingress.diagnostics.collect.offline import Outcome
@@ -11,6 +12,7 @@ from apisix_ingress.model.secrets.fields import place_of
 from apisix_ingress.model.secrets.redaction import masked
 from tests.unit.translation.nginx.objects import OPTIONS, SERVICE, ingress, translated
 from translation.core.options import Options
+from translation.nginx.effects.balancing.canary import share_pattern
 
 
 def routes(outcome: Outcome) -> list[FrozenJson]:
@@ -340,3 +342,59 @@ def test_a_mirror_gets_a_copy_of_what_the_client_sent() -> None:
         "with_query": False,
         "with_body": True,
     }
+
+
+NEXT = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
+
+
+def split(body: FrozenJson) -> list[FrozenJson]:
+    """Return the rules by which a route gives requests to a canary."""
+    found: list[FrozenJson] = body["plugins"]["traffic-split"]["rules"]
+    return found
+
+
+def test_the_affinity_cookie_decides_whether_a_client_gets_the_canary() -> None:
+    sticky = ingress("web", ("/", "Prefix"), affinity="cookie")
+    canary = ingress("canary", ("/", "Prefix"), service="next", canary="true", canary_weight="50")
+
+    got = [split(body) for body in routes(translated(sticky, canary, NEXT)) if "traffic-split" in body["plugins"]]
+
+    decided = [rule["match"][0]["vars"][0] for rules in got for rule in rules]
+    assert decided == 2 * [["request_id", "~~", "^(?:[01234567])"], ["cookie_INGRESSCOOKIE", "~~", "^(?:[01234567])"]]
+
+
+def test_a_share_of_ids_matches_the_pattern_of_a_share() -> None:
+    for share, total in ((1, 100), (33, 100), (99, 100), (7, 1000)):
+        pattern = re.compile(share_pattern(share, total))
+        found = sum(bool(pattern.match(f"{number:03x}")) for number in range(4096))
+        assert found == round(4096 * share / total)
+
+
+def test_a_canary_gets_no_requests_while_its_main_service_has_no_endpoints() -> None:
+    canary = ingress("canary", ("/", "Prefix"), service="next", canary="true", canary_weight="100")
+    ready = {
+        "kind": "EndpointSlice",
+        "metadata": {"name": "next", "namespace": "shop", "labels": {"kubernetes.io/service-name": "next"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+        "endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"ready": True}}],
+    }
+
+    outcome = translated(ingress("web", ("/", "Prefix")), canary, NEXT, ready)
+
+    upstreams = [record.body for record in outcome.records if record.key.kind == "upstreams"]
+    assert upstreams
+    assert all(body["nodes"] == [] for body in upstreams)
+
+
+def test_an_alias_without_a_certificate_is_not_redirected_to_https() -> None:
+    aliased = ingress("web", ("/", "Prefix"), server_alias="alias.test")
+    aliased["spec"]["tls"] = [{"hosts": ["shop.test"], "secretName": "tls"}]
+
+    got = routes(translated(aliased))
+
+    redirects = [body["vars"] for body in got if "redirect" in body.get("plugins", {})]
+    assert all(["host", "!", "in", ["alias.test"]] in found for found in redirects)
+    served = [body for body in got if body.get("upstream_id") and ["scheme", "==", "http"] in body["vars"]]
+    assert served
+    assert all("alias.test" in body["hosts"] for body in served)

@@ -20,6 +20,9 @@ from translation.nginx.tables.values import Values
 
 _SCHEMES = {"HTTP": "http", "HTTPS": "https", "GRPC": "grpc", "GRPCS": "grpcs", "AUTO_HTTP": ""}
 
+_AT_ONCE = 0.001
+"""Seconds of a timeout of 0: gateways have no shorter one. In nginx, every request times out then."""
+
 _UNLIMITED = 255
 """Number of retries if nginx has no limit."""
 
@@ -42,20 +45,33 @@ def claim(
     *,
     first: bool = False,
     fallback: tuple[ObjectKey, int] | None = None,
+    main: Values | None = None,
 ) -> str:
-    """Claim an upstream with the settings of nginx and return its id; empty without the Service or its port."""
+    """Claim an upstream with the settings of nginx and return its id; empty without the Service or its port.
+
+    Args:
+        site: The location.
+        key: The Service.
+        port: Its port.
+        scheme: How it is spoken to.
+        first: Whether it is for clients that have no affinity cookie yet.
+        fallback: The Service and port that are used if it has no endpoints.
+        main: For a canary: the annotations that say how requests are balanced; without endpoints of the fallback, it
+            gets no requests.
+    """
     builder = site.builder
     service = builder.view.get(Service, key)
     number = port_number(service, port) if service else 0
     if service is None or not number:
         return ""
     values = service_values(site, key)
-    settings = _settings(site.values, values, site.config, scheme) | (FIRST if first else {})
+    settings = _settings(site.values, main or values, site.config, scheme) | (FIRST if first else {})
     certificate = client_certificate(site)
     if certificate:
         settings["tls"] = {"client_cert_id": certificate}
     if fallback:
-        settings["fallback"] = [*fallback[0][1:], fallback[1]]
+        depends = main is not None and not main.flag("service-upstream", site.config.flag("service-upstream"))
+        settings["canary_of" if depends else "fallback"] = [*fallback[0][1:], fallback[1]]
     upstream = values.flag("service-upstream", site.config.flag("service-upstream"))
     by_address = upstream and not service.headless and service.type != "ExternalName"
     return _claim(builder, key, number, settings, by_address=by_address)
@@ -119,7 +135,7 @@ def timeouts(site: Site) -> JsonObject:
         name: site.values.number(f"proxy-{name}-timeout", site.config.number(f"proxy-{name}-timeout"))
         for name in names_of
     }
-    return {name: value or 60 for name, value in found.items()}
+    return {name: value or _AT_ONCE for name, value in found.items()}
 
 
 def own_default(site: Site) -> tuple[ObjectKey, int] | None:

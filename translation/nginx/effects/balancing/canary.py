@@ -12,36 +12,64 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service
 from translation.ingress_spec import Path, ServiceBackend
-from translation.nginx.effects.balancing.backends import claim, port_number, scheme_of
+from translation.nginx.effects.balancing.backends import (
+    claim,
+    cookie_name,
+    port_number,
+    scheme_of,
+    service_values,
+)
 from translation.nginx.effects.branches import Site
 from translation.nginx.sources import Source, has_canaries, host_of, sources_of_host, sources_of_service
 from translation.nginx.tables.values import Values
 
+_HEX = "0123456789abcdef"
 
-def canary_plugins(site: Site, backend: ServiceBackend, main: str) -> dict[str, JsonObject]:
-    """Return the plugin that gives a canary its share; `main` is the upstream of the location."""
+
+def canary_plugins(site: Site, backend: ServiceBackend, main: str, *, first: bool = False) -> dict[str, JsonObject]:
+    """Return the plugin that gives a canary its share.
+
+    Args:
+        site: The location.
+        backend: Its backend.
+        main: The upstream of the location.
+        first: Whether it is for clients that have no affinity cookie yet.
+    """
     found = _canary_of(site, backend)
     if found is None:
         return {}
     source, canary = found
     key = ObjectKey("Service", source.meta.namespace, canary.name)
+    values = service_values(site, ObjectKey("Service", site.namespace, backend.name))
+    sticky = values.text("affinity") == "cookie"
     fallback = _fallback(site, backend)
-    upstream = claim(site, key, canary.port, scheme_of(site), fallback=fallback)
+    upstream = claim(site, key, canary.port, scheme_of(site), first=first and sticky, fallback=fallback, main=values)
     if not upstream:
         return {}
-    rules = list(_rules(source.values, upstream, main))
+    decider = ("request_id" if first else f"cookie_{cookie_name(values)}") if sticky else ""
+    rules = list(_rules(source.values, upstream, main, decider))
     return {"traffic-split": {"rules": rules}} if rules else {}
+
+
+def share_pattern(share: int, total: int) -> str:
+    """Return a pattern that matches a share of all ids: those whose first hexadecimal digits are low enough."""
+    digits = f"{min(0xFFF, max(1, round(0x1000 * share / total))):03x}"
+    below = (f"{digits[:place]}[{_HEX[: int(digit, 16)]}]" for place, digit in enumerate(digits) if digit != "0")
+    return f"^(?:{'|'.join(below)})"
 
 
 def _fallback(site: Site, backend: ServiceBackend) -> tuple[ObjectKey, int] | None:
     key = ObjectKey("Service", site.namespace, backend.name)
     service = site.builder.view.get(Service, key)
-    number = port_number(service, backend.port) if service else 0
+    number = port_number(service, backend.port) if service and service.type != "ExternalName" else 0
     return (key, number) if number else None
 
 
-def _rules(values: Values, canary: str, main: str) -> Iterator[JsonObject]:
-    """Yield the rules in the order in which nginx decides: by header, by cookie, by weight."""
+def _rules(values: Values, canary: str, main: str, decider: str) -> Iterator[JsonObject]:
+    """Yield the rules in the order in which nginx decides: by header, by cookie, by weight.
+
+    With `decider`, the variable that holds the affinity cookie, the value decides by weight, so that clients stay.
+    """
     to_canary = [{"upstream_id": canary, "weight": 1}]
     to_main = [{"upstream_id": main, "weight": 1}]
     name = values.text("canary-by-header")
@@ -65,7 +93,9 @@ def _rules(values: Values, canary: str, main: str) -> Iterator[JsonObject]:
     weight = values.number("canary-weight")
     total = max(100, values.number("canary-weight-total", 100))
     share = min(max(0, weight), total)
-    if share:
+    if share and decider and share < total:
+        yield _rule([decider, "~~", share_pattern(share, total)], to_canary)
+    elif share:
         rest = [{"upstream_id": main, "weight": total - share}] if total > share else []
         yield {"weighted_upstreams": [{"upstream_id": canary, "weight": share}, *rest]}
 

@@ -6,20 +6,43 @@ The first request of a client is balanced by the value that its cookie will have
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from apisix_ingress.model.keys import ObjectKey
 from translation.nginx.effects.balancing.backends import cookie_name, service_values
 from translation.nginx.effects.branches import Site
-from translation.nginx.tables.values import integer
+from translation.nginx.tables.values import Values, integer
 
 _DOMAIN = re.compile(r"\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
-def affinity_cookie(site: Site, scheme: str) -> tuple[str, str] | None:
-    """Return the name and value of the cookie for clients without one, or None."""
+_OLD_BROWSERS = (
+    "Chrome/[456]|iPhone OS 12|iPad; CPU OS 12|^(?!.*Chrome)(?=.*Macintosh)(?=.*Intel Mac OS X 10_14)(?=.*Safari)"
+)
+"""Browsers that reject cookies with SameSite=None (util/same_site.lua of ingress-nginx)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCookie:
+    """The cookie for clients without one.
+
+    Attributes:
+        name: Its name.
+        text: The header.
+        when: The condition that a client gets this one, beside that it has none.
+    """
+
+    name: str
+    text: str
+    when: tuple[Sequence[object], ...] = ()
+
+
+def affinity_cookies(site: Site, scheme: str) -> Iterator[NewCookie]:
+    """Yield the cookies for clients without one; the last one is for all others."""
     backend = site.location.backend
     if site.values.text("affinity") != "cookie" or backend is None:
-        return None
+        return
     # Cookies belong to the Service: the first Ingress that names it configures them.
     values = service_values(site, ObjectKey("Service", site.namespace, backend.name))
     name = cookie_name(values)
@@ -37,6 +60,13 @@ def affinity_cookie(site: Site, scheme: str) -> tuple[str, str] | None:
     if scheme == "https" or values.flag("session-cookie-secure"):
         parts.append("Secure")
     parts.append("HttpOnly")
+    if same_site == "None" and values.flag("session-cookie-conditional-samesite-none"):
+        yield NewCookie(name, "; ".join(parts), (("http_user_agent", "~~", _OLD_BROWSERS),))
     if same_site in ("None", "Lax", "Strict"):
         parts.append(f"SameSite={same_site}")
-    return name, "; ".join(parts)
+    yield NewCookie(name, "; ".join(parts))
+
+
+def known_cookie(values: Values) -> str:
+    """Return the pattern of cookies that clients keep; in mode `persistent`, others are replaced."""
+    return "^[0-9a-f]{32}$" if values.text("affinity-mode") == "persistent" else ".+"

@@ -46,7 +46,7 @@ class Upstreams:
 
     def _add(self, claim: UpstreamClaim, different: list[str]) -> str:
         given: JsonObject = orjson.loads(claim.variant.fields) if claim.variant and claim.variant.fields else {}
-        if fallback := given.pop("fallback", None):
+        if fallback := given.pop("fallback", None) or given.pop("canary_of", None):
             instead = "/".join(fallback[:2])
             different.append(f"without endpoints {claim.target} answers 503; ingress-nginx asks Service {instead}")
         if given.get("key") == FIRST["key"]:
