@@ -95,3 +95,42 @@ def test_released_image_is_built_from_a_base_that_is_pinned_by_digest() -> None:
     (base,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", (ROOT / "deploy" / "Dockerfile").read_text(), re.MULTILINE)
     assert passes(f"{base}@sha256:{'0' * 64}")
     assert not any(map(passes, ("", base, f"{base}@sha256:0", f"python:3.0@sha256:{'0' * 64}")))
+
+
+def release_job(name: str) -> list[Any]:
+    steps: list[Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"][name][
+        "steps"
+    ]
+    return steps
+
+
+@pytest.mark.parametrize("job", ["image", "chart"])
+def test_what_is_pushed_is_signed_and_attested_by_digest(job: str) -> None:
+    commands = " ".join(str(step.get("run", "")) for step in release_job(job))
+    assert 'go run "${COSIGN}" sign --yes' in commands
+    assert "@${DIGEST}" in commands
+    (proof,) = [step for step in release_job(job) if "attest-build-provenance" in str(step.get("uses"))]
+    assert proof["with"]["push-to-registry"]
+    assert proof["with"]["subject-digest"].endswith(".outputs.digest }}")
+
+
+def test_image_carries_an_sbom_and_its_provenance() -> None:
+    (build,) = [step for step in release_job("image") if step.get("id") == "build"]
+    assert (build["with"]["sbom"], build["with"]["provenance"]) == (True, "mode=max")
+
+
+def test_a_release_has_the_crds_and_a_chart_that_installs_its_image(tmp_path: Path) -> None:
+    crds = " ".join(str(step.get("run", "")) for step in release_job("wheel"))
+    assert "deploy/kustomize/crds/crds.yaml" in crds
+    chart = tmp_path / "deploy" / "charts" / "apisix-ingress"
+    chart.mkdir(parents=True)
+    (chart / "values.yaml").write_text((ROOT / chart.relative_to(tmp_path) / "values.yaml").read_text())
+    (step,) = [
+        each for each in release_job("chart") if each.get("name") == "the published chart installs the published image"
+    ]
+    github = {"GITHUB_REPOSITORY_OWNER": "Some", "GITHUB_REPOSITORY": "Some/Where", "GITHUB_ENV": str(tmp_path / "env")}
+    env = {"PATH": os.environ["PATH"], **github}
+    subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=env, timeout=10, check=True)
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    assert values["deployment"]["image"]["repository"] == "ghcr.io/some/where"
+    assert (tmp_path / "env").read_text() == "CHART=ghcr.io/some/charts/apisix-ingress\n"
