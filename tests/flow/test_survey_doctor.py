@@ -11,10 +11,11 @@ from trustme import CA
 
 import crds
 from apisix_ingress.diagnostics.doctor.report import examine
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.settings import load_settings
-from tests.fakes.apiserver import Fault, Manifest
+from tests.fakes.apiserver import Fault, Kind, Manifest
 from tests.fakes.clock import FakeClock
-from tests.flow.surveying import HOOKS, SurveyHarness, plain, route
+from tests.flow.surveying import CRD, HOOKS, SurveyHarness, plain, route
 
 REVIEWS = "selfsubjectaccessreviews"
 
@@ -40,9 +41,26 @@ async def test_doctor_finds_nothing_wrong_where_nothing_is(harness: SurveyHarnes
     checks = await harness.checks()
     assert {name: level for name, found in checks.items() for level, _ in found if level in ("FAIL", "WARN")} == {}
     want = {"settings", "api-server", "api-clock", "rights", "crds", "objects", "ingress-class", "leader"}
-    want |= {"controller-name", "certificates", "webhook", "gateway default", "gateway default key"}
+    want |= {"gateway-api", "controller-name", "certificates", "webhook", "gateway default", "gateway default key"}
     assert want <= checks.keys()
     assert (await harness.cli.beside("doctor", "--config", harness.config)).returncode == 0
+
+
+async def test_doctor_tells_which_kinds_of_the_gateway_api_are_installed(harness: SurveyHarness) -> None:
+    (found,) = (await harness.checks())["gateway-api"]
+    assert found == ("OK", "its CRDs are not installed; they are read as soon as they are")
+    for kind in ("Gateway", "HTTPRoute"):
+        row = RESOURCES[kind]
+        harness.server.kinds[row.plural] = Kind(kind, row.api_version, row.plural)
+    name = "gateways.gateway.networking.k8s.io"
+    group = "gateway.networking.k8s.io"
+    notes = {f"{group}/bundle-version": "v1.6.1", f"{group}/channel": "standard"}
+    meta = {"name": name, "annotations": notes}
+    harness.server.put({"apiVersion": CRD.api_version, "kind": CRD.kind, "metadata": meta})
+    (found,) = (await harness.checks())["gateway-api"]
+    level, words = found
+    assert (level, words.partition("; ")[0]) == ("OK", "v1.6.1 (standard): Gateway v1, HTTPRoute v1")
+    assert "PluginConfig v1alpha1" in words.partition("; kinds of 2.x: ")[2]
 
 
 async def test_doctor_names_the_right_that_lacks(harness: SurveyHarness) -> None:

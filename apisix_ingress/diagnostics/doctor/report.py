@@ -11,6 +11,7 @@ from apisix_ingress.diagnostics.collect.inventory import Inventory
 from apisix_ingress.diagnostics.doctor import api_server as doctor_api
 from apisix_ingress.diagnostics.doctor import certificates as doctor_hook
 from apisix_ingress.diagnostics.doctor.check import Check, fail, ok, warn
+from apisix_ingress.diagnostics.doctor.gateway_api import check_gateway_api
 from apisix_ingress.diagnostics.doctor.gateways import check_gateway
 from apisix_ingress.diagnostics.doctor.ingress_addresses import check_addresses
 from apisix_ingress.errors import ConfigError, KubeError
@@ -59,6 +60,7 @@ async def examine_api(
     if checks[0].level == "FAIL":
         return checks, None
     checks += [await doctor_api.check_rights(api, settings, account), *await doctor_api.check_crds(api)]
+    checks.append(await check_gateway_api(api, enabled=settings.gateway_api.enabled is not False))
     try:
         seen = seen or await look(api, settings, plugins=True, step=step)
         checks += await _of_look(api, seen, clock)
