@@ -279,7 +279,7 @@ def _() -> Any:
 
 @_defect("a write does not wait for what it names")
 def _() -> Any:
-    return patch.object(RecordTable, "exists", lambda self, key: True)
+    return patch.object(plan, "_is_there", lambda ref, record, table: True)
 
 
 @_defect("nothing is held for an object that cannot be translated")
