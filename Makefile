@@ -98,6 +98,7 @@ install: $(STAMP) ## create .venv with the locked dependencies
 binaries: $(STAMP)
 	@$(BIN)/python -m e2e.cluster.binaries >/dev/null
 	@$(BIN)/python -m e2e.rules >/dev/null
+	@$(BIN)/python -m e2e.argocd >/dev/null
 
 .PHONY: browser
 browser: $(STAMP)

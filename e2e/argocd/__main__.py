@@ -1,0 +1,12 @@
+"""`python -m e2e.argocd`: have the program built."""
+
+import sys
+
+from e2e.argocd import locate
+from e2e.cluster.gobuild import BinariesError
+
+if __name__ == "__main__":
+    try:
+        print(locate())
+    except BinariesError as error:
+        sys.exit(f"e2e.argocd: {error}")
