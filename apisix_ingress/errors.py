@@ -90,7 +90,7 @@ class GatewayError(IngressError):
 
     Attributes:
         status: HTTP status of the answer, None when there was no answer.
-        sent: whether the request may have been carried out although the answer is missing or an error. When
+        sent: whether the request may have been applied although the response is missing or an error. When
             in doubt it is True: the caller must treat the record as *unknown*, never as *not written*.
         cause: what the message says about the cluster, without the request that found it; empty: the same.
     """

@@ -1,7 +1,7 @@
 """`make demo`: gateway, controller and backends on this machine, requests and their answers, a weight edited live.
 
 No cluster is needed: the controller takes its objects from a copy of `examples/quickstart`. The gateway is a stand-in
-for APISIX; `e2e.devgateway` says what it is held to.
+for APISIX; `e2e.devgateway` describes its limits.
 """
 
 import argparse
@@ -201,7 +201,7 @@ def _edit_weights(file: Path, first: int, second: int) -> None:
 
 
 def _tell(gateway: DevGateway, manifests: Path, controller: Controller) -> None:
-    """Say what can be tried."""
+    """Print what to try."""
     say("It keeps running. Edit these files and send requests; Ctrl-C ends it.")
     say(f"  objects     {manifests}")
     say(f"  gateway     {gateway.proxy_url}")

@@ -1,8 +1,8 @@
 """`make demo-cluster`: the demonstration against a real API server, with Pods, Services and kubectl commands to try.
 
-Started outside, it chooses ports and starts itself again in a network namespace of its own, where pod addresses answer;
-the API server, the gateway and the status page can be reached from outside all the same. The gateway is a stand-in for
-APISIX; `e2e.devgateway` says what it is held to.
+Started outside, it chooses ports and restarts itself in a network namespace, where Pod addresses are reachable;
+the API server, the gateway and the status page can be reached from outside. The gateway is a stand-in for
+APISIX; `e2e.devgateway` describes its limits.
 """
 
 import argparse
@@ -119,7 +119,7 @@ class ClusterDemo:
         self._show_status(self._api)
 
     def tell(self) -> None:
-        """Say what can be tried."""
+        """Print what to try."""
         kubectl = self._kubectl()
         say(f"  export KUBECONFIG={self._cluster.kubeconfig}")
         say(f"  {kubectl} get apisixroutes,apisixupstreams,ingresses,endpointslices,pods")

@@ -1,8 +1,8 @@
 """`python -m reference.language [FILE ...]`: report phrases that docs/contributing/style.md rules out.
 
-Checks the prose of pages, change notes and the chart, and the strings and docstrings of the product, the benchmarks and
-the generators of pages. Code in a page is skipped: blocks and `spans`. Vale was rejected: its package downloads a
-program on first use, and it does not check the string literals of a program.
+Checks the prose of pages, change notes and the chart, the strings and docstrings of the product, the benchmarks and the
+generators of pages, and the docstrings of tests. Code in a page is skipped: blocks and `spans`. Vale was rejected: its
+package downloads a program on first use, and it does not check the string literals of a program.
 """
 
 import ast
@@ -18,8 +18,16 @@ from reference.pages import ROOT
 
 BASELINE = Path(__file__).with_name("language-baseline.txt")
 PRODUCT = ("apisix_ingress", "providers", "translation", "crds", "benchmarks", "reference")
-# Recorded and external texts, which must not be reworded, and the patterns below.
-FOREIGN = ("tests/", "e2e/devgateway/contract/", "benchmarks/results/", "reference/language.py")
+TESTS = ("tests", "e2e")
+"""Folders of which only docstrings are checked: other strings are test data."""
+# Recorded and external texts, which must not be reworded, and the patterns below with their test.
+FOREIGN = (
+    "tests/golden/recorded",
+    "e2e/devgateway/contract/",
+    "benchmarks/results/",
+    "reference/language.py",
+    "tests/unit/reference/test_language.py",
+)
 
 # Pattern → what to write instead. White space in a text is one space before it is matched; case does not count.
 BANNED: Mapping[str, str] = {
@@ -75,6 +83,15 @@ BANNED: Mapping[str, str] = {
     r"\bthe like\b": 'list them, or say "similar"',
     r"\bas it (?:should|is to) be\b": '"desired"',
     r"\bwhat there is\b": "name the thing",
+    r"\bcan't\b": '"cannot"',
+    r"^say (?:whether|if|what|that|how)\b": '"Return whether …"',
+    r"\b(?:some|any|every)body\b": '"another client", "anyone", "every user"',
+    r"\bwhat becomes? of\b": '"the effect on", "the result"',
+    r"\bputs? (?:it |them )?right\b": '"repairs", "corrects"',
+    r"\ball the (?:while|same)\b": '"meanwhile", "nevertheless"',
+    r"\bhow far (?:it|a record|each record) is\b": '"its state"',
+    r"^so (?:many|long|late|soon)\b": '"number of …", "seconds …"',
+    r"\bin which words\b": '"with which message"',
 }
 _RULES = tuple((re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in BANNED.items())
 _ANY = re.compile("|".join(BANNED), re.IGNORECASE)
@@ -98,9 +115,15 @@ class Finding:
 
 def findings(file: str, text: str) -> list[Finding]:
     """Return what is wrong with the texts of a file, by line."""
-    passages = _strings(text) if file.endswith(".py") else [(1, _prose(text) if file.endswith(".md") else text)]
-    found = [each for first, passage in passages for each in _matches(file, first, passage)]
+    found = [each for first, passage in _passages(file, text) for each in _matches(file, first, passage)]
     return sorted(found, key=lambda finding: finding.line)
+
+
+def _passages(file: str, text: str) -> Iterable[tuple[int, str]]:
+    """Return the texts of a file, each with its first line."""
+    if not file.endswith(".py"):
+        return [(1, _prose(text) if file.endswith(".md") else text)]
+    return _docstrings(text) if file.split("/")[0] in TESTS else _strings(text)
 
 
 def _matches(file: str, first: int, text: str) -> Iterator[Finding]:
@@ -136,6 +159,18 @@ def _strings(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+def _docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the value of each docstring of a module, those of attributes included."""
+    for node in ast.walk(ast.parse(text)):
+        for each in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
+            if (
+                isinstance(each, ast.Expr)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str)
+            ):
+                yield each.lineno, each.value.value
+
+
 def sources(root: Path) -> list[str]:
     """Return the files to check: pages, change notes, the chart, and the modules of the product."""
     listed = subprocess.run(
@@ -148,8 +183,10 @@ def _is_checked(name: str) -> bool:
     if name.startswith(FOREIGN):
         return False
     if name.endswith(".py"):
-        return name.split("/")[0] in PRODUCT
-    return name.endswith(".md") or (name.startswith("deploy/") and name.endswith((".yaml", ".json", ".txt", ".tpl")))
+        return name.split("/")[0] in (*PRODUCT, *TESTS)
+    return (name.endswith(".md") and not name.startswith("tests/")) or (
+        name.startswith("deploy/") and name.endswith((".yaml", ".json", ".txt", ".tpl"))
+    )
 
 
 def baseline() -> tuple[str, ...]:

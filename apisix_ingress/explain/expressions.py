@@ -82,14 +82,14 @@ def _comparison(rule: list[Any], lookup: Lookup) -> Verdict:
         operator, wanted = "==", parts[1]
     if operator not in _OPERATORS:
         raise Malformed(f"invalid operator '{operator}'")
-    told = _hidden if is_secret_of_request(str(name)) else repr
-    asked = f"{name} {'not ' if negated else ''}{operator} {told(wanted)}"
+    shown = _hidden if is_secret_of_request(str(name)) else repr
+    asked = f"{name} {'not ' if negated else ''}{operator} {shown(wanted)}"
     try:
         found = lookup(str(name))
         holds = _OPERATORS[operator](found, wanted)
     except (Unknown, TimeoutError) as error:
         return Verdict(None, f"{asked}: {error}")
-    return Verdict(holds != negated, f"{asked}, but it is {told(found) if found is not None else 'absent'}")
+    return Verdict(holds != negated, f"{asked}, but it is {shown(found) if found is not None else 'absent'}")
 
 
 def _hidden(_value: object) -> str:

@@ -127,11 +127,11 @@ def check(route: RouteFacts, request: ProbeRequest) -> tuple[bool | None, str]:
         return False, f"vars: {verdict.reason}"
     if addresses:
         try:
-            told = request.variable("remote_addr")
+            shown = request.variable("remote_addr")
         except Unknown as error:
             return None, f"its client must be in {', '.join(addresses)}; {error}"
-        if not _is_in(str(told), addresses):
-            return False, f"its client must be in {', '.join(addresses)}, but the client is {told}"
+        if not _is_in(str(shown), addresses):
+            return False, f"its client must be in {', '.join(addresses)}, but the client is {shown}"
     if "filter_func" in route.body:
         return None, "its filter_func is Lua code, which only the gateway can run"
     return verdict.holds, f"vars: {verdict.reason}"

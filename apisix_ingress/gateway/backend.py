@@ -104,7 +104,7 @@ class Backend(Protocol):
     ) -> ClusterListing:
         """Read every record of some kinds. A record is owned if its labels say so, or if it is in the ledger.
 
-        The ledger is for records that can't have labels, or whose labels someone removed.
+        The ledger is for records that cannot have labels, or whose labels someone removed.
         """
 
     async def put(self, record: Record) -> bool:

@@ -168,7 +168,7 @@ class LedgeredBackend:
             self._log.warning("ledger.unwritable", record=str(key), error=str(error))
 
     async def _noted(self) -> frozenset[RecordKey] | None:
-        """Return the records in the ledger, or None if it can't be read; then no record is owned because of it."""
+        """Return the records in the ledger, or None if it cannot be read; then no record is owned because of it."""
         try:
             return await self._ledger.keys(self._cluster)
         except IngressError as error:

@@ -52,7 +52,7 @@ def wide_id(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:WIDE]
 
 
-def told(name: str) -> str:
+def truncated(name: str) -> str:
     """Return the name to write to a record: shortened if it is too long for a gateway. Ids use the whole name."""
     return name if len(name) <= NAME_LIMIT else f"{name[:_KEPT]}~{wide_id(name)}"
 

@@ -105,7 +105,7 @@ async def cancel(task: asyncio.Task[T]) -> None:
     """Cancel `task` and wait until it has ended; raise its exception unless that is the cancellation.
 
     For a task that has ended already, only raise its exception, if any. If the caller is cancelled, raise that; `task`
-    is cancelled all the same.
+    is cancelled nevertheless.
     """
     task.cancel()
     await asyncio.wait([task])

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.names import is_id_of, short_id, told, wide_id
+from apisix_ingress.model.names import is_id_of, short_id, truncated, wide_id
 from apisix_ingress.model.records import EXCLUSIVE, UNKNOWN, Former, Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.ids.id_table import HASHED, IdTable
@@ -50,7 +50,7 @@ class Hold:
         if self.prefix:
             yield (self.kind, "", self.prefix)
         for name in self.names:
-            yield (self.kind, _NAMED, told(name))
+            yield (self.kind, _NAMED, truncated(name))
             yield (self.kind, short_id(name), _NAMED)
             yield (self.kind, wide_id(name), _NAMED)
 

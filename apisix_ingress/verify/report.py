@@ -103,8 +103,8 @@ def page(document: JsonObject) -> str:
 
 def _sum(document: JsonObject) -> str:
     probes, different = document["probes"], document["different"]
-    told = "no differences" if not different else f"{different} of them with different responses"
-    return f"{probes} requests compared between {document['old']} and {document['new']}: {told}"
+    result = "no differences" if not different else f"{different} of them with different responses"
+    return f"{probes} requests compared between {document['old']} and {document['new']}: {result}"
 
 
 def _finding(probe: Probe, seen: Iterable[_Seen]) -> JsonObject:

@@ -10,7 +10,7 @@ TAIL_LINES = 20
 
 
 def whole_lines(path: Path) -> list[str]:
-    """Return the lines of a file that somebody writes: the last one may be half written, and is left out then."""
+    """Return the lines of a file that is being written, without an incomplete last line."""
     return path.read_text(errors="replace").split("\n")[:-1]
 
 

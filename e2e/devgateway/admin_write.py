@@ -72,7 +72,7 @@ class Writer:
         return 201, {"key": key, "value": conf}
 
     async def patch(self, call: Call) -> tuple[int, Body]:
-        """Merge into a record; somebody else's write in between is refused."""
+        """Merge into a record; a concurrent write of another client is rejected."""
         name, sub_path = self._locate(call)
         if call.conf is MISSING:
             raise Refused("missing new configuration")

@@ -18,7 +18,7 @@ def json_answer(status: int, body: object, *extra: tuple[str, str]) -> Answer:
 
 
 def text_answer(status: int, body: str, *extra: tuple[str, str]) -> Answer:
-    """Return a text; the gateway calls it JSON all the same."""
+    """Return a text; the gateway labels it as JSON nevertheless."""
     return status, [*JSON, CORS, *extra], body.encode()
 
 

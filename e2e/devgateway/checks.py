@@ -147,7 +147,7 @@ async def _check_client_tls(tls: Body, references: References | None) -> None:
 
 
 def check_pair(cert: str, key: str | None) -> None:
-    """Refuse a certificate or key that can't be read; whether they belong together is not looked at."""
+    """Reject an unreadable certificate or key; whether they match is not checked."""
     if cert.startswith(("$secret://", "$env://")):
         return
     try:

@@ -264,7 +264,7 @@ class AdminProxy:
             key = "no-such-key" if entry.rule == "wrong_key" else None
             reply, content = await exchange.gateway.ask(exchange.head, exchange.body, key)
             entry.status = int(reply.start[1])
-            entry.told = None if entry.rule in LOST or entry.rule == "half" else entry.status
+            entry.response = None if entry.rule in LOST or entry.rule == "half" else entry.status
             self._note(entry)
         finally:
             self._asked.discard(asked)
@@ -289,9 +289,9 @@ class AdminProxy:
             case "restore":
                 await asyncio.to_thread(dumps.load, self.gateway_url, self.admin_key, Path(options["file"]))
             case "status":
-                entry.told = int(options.get("status", 503))
+                entry.response = int(options.get("status", 503))
                 self._note(entry)
-                await client.refuse(entry.told, options)
+                await client.refuse(entry.response, options)
                 return True
             case "drop" | "hang" | "kill_before":
                 self._note(entry)

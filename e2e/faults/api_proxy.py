@@ -11,7 +11,7 @@ hang                neither carried out nor answered while the rule is in the fi
 status              answered with `status`, and `retry_after` seconds if given; nothing is carried out
 close               carried out and answered; the connection ends after that, as a server's GOAWAY would have it
 shorten             a list says that there are but the first `keep` objects (none if absent)
-*on watches, also on those that are open already:*
+*on watches, including open ones:*
 stall               nothing comes through any more while the rule is in the file; the connection stays open
 cut                 it breaks inside a line
 end                 it ends in good order

@@ -29,7 +29,7 @@ def forced(journal: Sequence[Entry]) -> list[str]:
 
 
 def deleted(journal: Sequence[Entry], wanted: Collection[str]) -> list[str]:
-    """Return which records were asked to go although they were wanted all the while."""
+    """Return the records that were deleted although they were always desired."""
     return [entry.record for entry in journal if entry.method == "DELETE" and entry.record in wanted]
 
 

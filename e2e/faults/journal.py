@@ -33,7 +33,7 @@ class Entry:
         certificate: Serial number of the client's certificate, or empty.
         rule: The action that met it, or empty.
         status: What the gateway answered; None: it was not asked, or did not answer.
-        told: What the client was answered; None: nothing.
+        response: The status sent to the client; None without one.
         answered: Monotonic seconds at the end of it.
     """
 
@@ -46,7 +46,7 @@ class Entry:
     certificate: str = ""
     rule: str = ""
     status: int | None = None
-    told: int | None = None
+    response: int | None = None
     answered: float = 0.0
 
     @property

@@ -17,7 +17,7 @@ _NOT_COMPARED = frozenset(
         *("location", "set-cookie", "x-apisix-upstream-status", "x-backend"),
     }
 )
-"""Headers of answers that the server decides about, and those that are compared in another way."""
+"""Headers that the server sets, and headers that are compared in another way."""
 _UNSEEN = frozenset({"connection", "x-echo"})
 
 

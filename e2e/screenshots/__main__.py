@@ -126,7 +126,7 @@ class Scene:
         wait_until(lambda: self._overview()["clusters"][0]["state"], lambda state: state == "unreachable", "an outage")
 
     def _settled(self) -> bool:
-        """Say whether nothing changes any more."""
+        """Return whether nothing changes any more."""
         before = self._overview()
         time.sleep(QUIET)
         now = self._overview()

@@ -63,7 +63,7 @@ async def test_wait_goes_on_while_the_api_server_fails(harness: SurveyHarness) -
     told: list[str] = []
 
     class Quick(FakeClock):
-        """Time passes only where somebody sleeps; the object is live after the third answer."""
+        """Time passes only during sleeps; the object is live after the third answer."""
 
         async def sleep(self, seconds: float) -> None:
             self.shift(seconds)

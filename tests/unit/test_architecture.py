@@ -58,7 +58,7 @@ def traced(title: str) -> list[Place]:
 
 
 def found(place: Place) -> object:
-    """Return what a place is."""
+    """Return the code at a place."""
     value: object = importlib.import_module(place.module)
     for part in filter(None, place.name.split(".")):
         value = getattr(value, part)
@@ -121,7 +121,7 @@ def test_carriers_do_not_measure_and_metrics_do_not_carry(carrier: str) -> None:
 
 
 def is_sleeping(module: ModuleType) -> bool:
-    """Return whether a module waits on a clock by itself."""
+    """Return whether a module waits on a clock."""
     assert module.__file__ is not None
     return ".sleep(" in Path(module.__file__).read_text()
 

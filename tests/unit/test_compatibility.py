@@ -1,4 +1,4 @@
-"""The page on compatibility: every test and every golden case that it names is there, and every row names some."""
+"""The page on compatibility: every test and golden case that it names exists, and every row names some."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ def names_in(path: str) -> frozenset[str]:
 
 
 def unknown(cell: str) -> Iterator[str]:
-    """Yield what a cell names that isn't there: tests after their file, golden cases by pattern."""
+    """Yield missing names in a cell: tests after their file, golden cases by pattern."""
     path = ""
     for name in NAMES.findall(cell):
         if name.endswith(".py"):

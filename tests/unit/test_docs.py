@@ -1,4 +1,4 @@
-"""The documents for people: every setting stands in the configuration's page, and links lead somewhere."""
+"""The documents: every setting is on the configuration page, and links have targets."""
 
 import re
 from collections.abc import Iterator

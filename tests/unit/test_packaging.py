@@ -1,4 +1,4 @@
-"""The built wheel: what is in it, and whose packages are imported. Built offline with the backend of the project."""
+"""The built wheel: its content and imports. Built offline with the project's build backend."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The site of the documents: it builds without a complaint, offline, and what its pages show in YAML is right."""
+"""The site of the documents: it builds offline without warnings, and its YAML is valid."""
 
 import os
 import re

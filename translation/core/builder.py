@@ -78,7 +78,7 @@ class Builder(Context):
         """Return the start of a body: id, name, desc and labels, with the object's own labels on request."""
         return {
             "id": self.view.record_id(kind, name),
-            "name": names.told(name),
+            "name": names.truncated(name),
             "desc": names.DESC,
             "labels": names.owner_labels(self.options.controller_name, self.meta.labels if labelled else None),
         }

@@ -17,7 +17,7 @@ from translation.core.grants import Destination, Reference, is_granted
 from translation.core.options import Options
 from translation.core.scope import class_of
 
-MOST_TOLD = 100
+MOST_REPORTED = 100
 """Maximum number of problems of one severity per object: each is a line in the log."""
 
 _LONGEST_MESSAGE = 1000
@@ -77,7 +77,7 @@ class Context:
         """Hosts permitted in the present state of the cluster; only if the settings require the check."""
         self.trail = Trail()
         """The Services that hosts led to."""
-        self._told: dict[Severity, int] = {}
+        self._reported: dict[Severity, int] = {}
         self.references: dict[Reference, None] = {}
         """References that depend on a grant."""
         self.revoked = False
@@ -207,8 +207,8 @@ class Context:
 
     def _note(self, code: str, path: str, message: str, severity: Severity) -> None:
         """Keep a problem, up to a maximum number; a long text is shortened in the middle."""
-        count = self._told[severity] = self._told.get(severity, 0) + 1
-        if count <= MOST_TOLD:
+        count = self._reported[severity] = self._reported.get(severity, 0) + 1
+        if count <= MOST_REPORTED:
             self.problems.append(Problem(code, _cut(message, _LONGEST_MESSAGE), _cut(path, _LONGEST_PATH), severity))
 
 

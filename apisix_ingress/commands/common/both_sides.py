@@ -57,7 +57,7 @@ def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, W
     """Return what manifests give; their problems are printed to stderr.
 
     Raises:
-        ConfigError: A file is not there or can't be read.
+        ConfigError: A file is missing or cannot be read.
     """
     found = read_whole_manifests(paths, settings)
     tell([*found.warnings(), *found.problems()])

@@ -106,7 +106,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def colours(stream: Any = None) -> bool:
-    """Say whether a stream, by default stdout, supports colours: a terminal, unless NO_COLOR is set (no-color.org)."""
+    """Return whether a stream, by default stdout, supports colours: a terminal without NO_COLOR (no-color.org)."""
     import os
 
     target = sys.stdout if stream is None else stream

@@ -1,4 +1,4 @@
-"""`migrate`: what becomes of Ingresses of ingress-nginx, read from manifests or from a cluster."""
+"""`migrate`: reports how Ingresses of ingress-nginx would be served, from manifests or from a cluster."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options]:
 
 
 def _of_api(settings: Settings) -> tuple[World, Options]:
-    """Return the objects of an API server; what can't be read there is named on stderr."""
+    """Return the objects of an API server; what cannot be read is reported on stderr."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
 

@@ -15,7 +15,7 @@ from translation.nginx.native.write import Manifests
 SHARED = "shared.yaml"
 DIFFERENCES = "DIFFERENCES.md"
 _TITLES = {
-    "closed": "Closed: these paths answer 503, since a protection can't be expressed",
+    "closed": "Closed: these paths answer 503, since a protection cannot be expressed",
     "not written": "Not written",
     "differs": "Served with a difference",
 }
@@ -26,7 +26,7 @@ def write_files(found: Manifests, folder: Path) -> list[Path]:
 
     Raises:
         FileExistsError: The folder is not empty.
-        OSError: It can't be written.
+        OSError: It cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):

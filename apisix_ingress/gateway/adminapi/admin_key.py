@@ -28,7 +28,7 @@ class AdminKey:
 
     Args:
         read: Returns the key as it is now; raises ConfigError.
-        path: The file it comes from; empty if it can't change.
+        path: The file it comes from; empty if it cannot change.
     """
 
     def __init__(self, read: Callable[[], SecretStr], path: str = "") -> None:

@@ -89,7 +89,7 @@ class RawConnection:
 
         Raises:
             aiohttp.ClientError, TimeoutError, OSError, WriteStalled: There is no complete reply.
-            ValueError: The request can't be written as HTTP.
+            ValueError: The request cannot be written as HTTP.
         """
         head = _head(request)
         connection = await self._connect(request, tls)

@@ -26,7 +26,7 @@ class TlsFiles:
 class TlsContext:
     """The `ssl.SSLContext` of a cluster.
 
-    A changed file leads to a new context, hence to new connections. If a file can't be read, for instance while it is
+    A changed file leads to a new context, hence to new connections. If a file cannot be read, for instance while it is
     being replaced, the previous context stays in use until the next check.
 
     Args:
@@ -35,7 +35,7 @@ class TlsContext:
         lazy: Build the context for the first request: most clusters without an https URL never need it.
 
     Raises:
-        ConfigError: A file can't be used when the object is created.
+        ConfigError: A file cannot be used when the object is created.
     """
 
     def __init__(self, files: TlsFiles, *, clock: Clock, lazy: bool = False) -> None:
@@ -51,7 +51,7 @@ class TlsContext:
         """Return the context for the next request.
 
         Raises:
-            OSError: There is no context yet, and a file can't be used.
+            OSError: There is no context yet, and a file cannot be used.
         """
         if self._context is None:
             try:

@@ -102,7 +102,7 @@ class RecordDriver:
         """Change the phase of a record according to an event, and perform the effects.
 
         Raises:
-            InvalidTransition: The event can't happen in this phase, which is a bug.
+            InvalidTransition: The event cannot happen in this phase, which is a bug.
         """
         slot = self.table.slot(key)
         rule = self._rules[slot.phase].get(event)

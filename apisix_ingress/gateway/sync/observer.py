@@ -33,7 +33,7 @@ class RecordState:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A cluster that can't be written to.
+    """A cluster that cannot be written to.
 
     Attributes:
         reason: unreachable: no answer; failing: an error response; unauthorized: the admin key or the client is

@@ -103,7 +103,7 @@ class Lease:
     def is_free(self) -> bool:
         """Return whether the last observed lease may be acquired.
 
-        A lease that someone deleted, emptied or assigned to us must expire all the same: its holder continues until
+        A lease that someone deleted, emptied or assigned to us must expire nevertheless: its holder continues until
         its next renewal.
         """
         if self._observed is None:

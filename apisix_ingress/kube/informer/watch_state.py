@@ -92,7 +92,7 @@ class WatchState:
         self._unanswered = 0
 
     def check_passed(self) -> bool:
-        """Record a check that found no rollback; return whether the kind must be listed all the same."""
+        """Record a check that found no rollback; return whether the kind must be listed nevertheless."""
         self._checks += 1
         return self._checks >= UNANSWERED_LIMIT
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from apisix_ingress.model.keys import RecordKey, RecordKind
-from apisix_ingress.model.names import WIDE, is_id_of, told, wide_id
+from apisix_ingress.model.names import WIDE, is_id_of, truncated, wide_id
 from apisix_ingress.state.ids.id_table import HASHED, IdTable
 
 Fits = Callable[[RecordKey, str], bool]
@@ -80,7 +80,7 @@ class AdoptedIds:
         """Return the known name that the record at a short id belongs to; None if it belongs to none."""
         names = self._ids.names(slot)
         for known in names:
-            if told(known) == name:
+            if truncated(known) == name:
                 return known
         if name and is_id_of(slot.id, name):
             return None
@@ -90,7 +90,7 @@ class AdoptedIds:
         return min(fitting or left, key=lambda known: self._ids.age(slot.kind, known), default=None)
 
     def _is_written(self, key: RecordKey, name: str | None) -> bool:
-        return name is not None and told(name) in self._written(key)
+        return name is not None and truncated(name) in self._written(key)
 
     def _of_wide_id(self, key: RecordKey, name: str) -> str | None:
         """Return the known name that has a wide id."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from apisix_ingress.model.keys import RECORD_KINDS, IndexKey, ObjectKey, Read, RecordKey, RecordKind
-from apisix_ingress.model.names import short_id, told, wide_id
+from apisix_ingress.model.names import short_id, truncated, wide_id
 from apisix_ingress.state.claims import Claimant
 
 ID_INDEX = "id"
@@ -185,9 +185,9 @@ class IdTable:
         if not self._settled:
             return self._compatible
         occupants = tuple(self._occupants(slot))
-        if told(name) in occupants:
+        if truncated(name) in occupants:
             return True
-        if occupants or told(name) in self._occupants(RecordKey(slot.kind, wide_id(name))):
+        if occupants or truncated(name) in self._occupants(RecordKey(slot.kind, wide_id(name))):
             return False
         return self._compatible
 

@@ -1,4 +1,4 @@
-"""All kinds at once: nothing is written without a change, whatever is changed at the gateway is put right."""
+"""All kinds at once: nothing is written without a change, and manual changes at the gateway are repaired."""
 
 import copy
 from typing import Any

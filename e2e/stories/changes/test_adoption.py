@@ -1,4 +1,4 @@
-"""A gateway that the 1.8 line filled, taken over: what is equal is not written, what is theirs is not touched.
+"""Takeover of a gateway that 1.8 filled: equal records are not written, records of others are not touched.
 
 The records are what controller 1.8.4 sent for the golden cases, including its defects and leftovers.
 """
@@ -23,7 +23,7 @@ APART = (
         "consumer-hmac-auth-from-secret-with-all-keys": "the same access key as in the case with required fields",
         "consumer-jwt-auth-inline-gets-crd-defaults": "the gateway wants a secret",
         "consumer-ldap-auth-inline": "the gateway has no such plugin",
-        "consumer-username-clash-goes-to-the-older-object": "created in one second, the older one cannot be told",
+        "consumer-username-clash-goes-to-the-older-object": "created in one second, the older one is unknown",
         "consumer-username-replaces-dashes-with-underscores": "the same key as in consumer-labels-reach-the-record",
         "consumer-name-with-dots-is-rejected": "the gateway refuses the username",
         "global-rule-plugin-config-from-secret": "the same plugin as in the case with duplicate plugins",

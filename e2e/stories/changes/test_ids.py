@@ -1,4 +1,4 @@
-"""A story of ids: names that were forged to have the id of somebody else's records."""
+"""A story of ids: forged names with the ids of other records."""
 
 from contextlib import ExitStack
 

@@ -177,7 +177,7 @@ def test_crds_that_are_installed_after_the_start_are_picked_up(tmp_path: Path) -
         own = Controller(tmp_path, kubeconfig=cluster.kubeconfig, gateways={"default": gateway})
         stack.callback(own.stop)
         own.start(wait=False)
-        wait_until(lambda: own.events("cluster.takeover"), bool, "it to work with what there is")
+        wait_until(lambda: own.events("cluster.takeover"), bool, "it to continue without the missing kinds")
         own.wait_ready()
         api.apply(crds.manifests())
         api.apply(manifest("/one"))

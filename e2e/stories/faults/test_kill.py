@@ -218,4 +218,4 @@ def test_killed_at_any_point_the_next_one_makes_the_gateway_right(run: Run, kube
 @pytest.mark.parametrize("run", [True], indirect=True, ids=["elected"])
 def test_after_a_stop_with_the_lease_the_next_leader_repairs_the_gateway(run: Run) -> None:
     play_all(run, max(1, KILLS // 4), signal.SIGKILL, "elected")
-    play_all(run, max(1, KILLS // 4), signal.SIGTERM, "told")
+    play_all(run, max(1, KILLS // 4), signal.SIGTERM, "terminated")

@@ -1,4 +1,4 @@
-"""The status page in a real browser: what it shows, how it keeps up to date, and what everybody can do with it.
+"""The status page in a real browser: what it shows, how it stays up to date, and what every user can do with it.
 
 No text of a user may become a part of a page: no story here ends well if a dialog opens or the policy is broken.
 """
@@ -59,7 +59,7 @@ document.addEventListener("securitypolicyviolation", (event) => window.violation
 
 @dataclass
 class Reader:
-    """Somebody with a browser, and what went wrong on the way."""
+    """A user with a browser, and the errors on the way."""
 
     context: BrowserContext
     page: Page

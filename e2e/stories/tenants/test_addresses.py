@@ -36,7 +36,7 @@ def external(stage: Stage, name: str, address: str) -> list[Manifest]:
 
 
 def hand_made(address: str) -> list[Manifest]:
-    """Return a Service without a selector, and an EndpointSlice that somebody wrote for it."""
+    """Return a Service without a selector, and a manual EndpointSlice for it."""
     ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
     return [
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": {"ports": ports}},

@@ -18,7 +18,7 @@ FOREIGN_LABELS = (None, {"team": "blue"}, {"managed-by": "somebody"}, {"apisix-i
 
 
 def foreign(uri: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return a route that somebody else made: it answers 418."""
+    """Return a route of another owner, which responds with 418."""
     body: dict[str, Any] = {
         "uri": uri,
         "plugins": {"fault-injection": {"abort": {"http_status": 418}}},
@@ -171,7 +171,7 @@ def test_the_oldest_of_two_tenants_gets_the_requests_of_a_host_and_the_other_tak
     with RequestLoop(stage.traffic, stage.host) as requests:
         stage.api.apply(route(stage.host, service="theirs"), namespace=tenant.namespace)
         told = says("False", f"go to an Ingress in namespace {stage.namespace}, which is older")
-        second = stage.api.wait("ApisixRoute", "web", told, "to be told", namespace=tenant.namespace)
+        second = stage.api.wait("ApisixRoute", "web", told, "to be reported", namespace=tenant.namespace)
         assert "secret-project" not in condition(second)["message"]
         a_second_later(second)
         stage.api.apply(ingress(stage.host, name="third", service="theirs"), namespace=tenant.namespace)

@@ -1,4 +1,4 @@
-"""Specs and who takes them: the models, the API server, or both. The unit tests and the e2e test share this table."""
+"""Specs, and whether the models and the API server accept them. Unit tests and an e2e test share this table."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.unit.crds.specs import SECRET, active_check, expression, http_rule, r
 
 
 class Case(NamedTuple):
-    """A spec; `path` and `words` are where and how it is refused, empty where it is not."""
+    """A spec; `path` and `words` are the field and text of its error, empty if it is valid."""
 
     title: str
     kind: str
@@ -164,7 +164,7 @@ GOOD = [
     Case("an empty set of plugins", "ApisixPluginConfig", {"plugins": []}),
     Case("a global rule", "ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": False, "secretRef": ""}]}),
 ]
-"""Specs that the models and the API server take."""
+"""Specs that the models and the API server accept."""
 
 BAD = [
     Case(
@@ -355,7 +355,7 @@ BAD = [
         "is missing",
     ),
 ]
-"""Specs that neither the models nor the API server take."""
+"""Specs that neither the models nor the API server accept."""
 
 LATE = [
     Case(
@@ -374,4 +374,4 @@ LATE = [
         "or a number of seconds",
     ),
 ]
-"""Specs that only the models refuse: the API server took them in earlier releases, or cannot tell."""
+"""Specs that only the models refuse: the API server accepted them in earlier releases, or cannot check them."""

@@ -1,4 +1,4 @@
-"""Small specs that are right, for tests to bend."""
+"""Small valid specs for tests to modify."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""A loop with two scripted kinds: what providers do is seen without a real translation.
+"""A loop with two scripted kinds, to test providers without a real translation.
 
-The spec of a route says what its translation returns; Services own one upstream for each claim on them.
+The spec of a route defines the result of its translation; Services own one upstream for each claim on them.
 """
 
 import random
@@ -109,7 +109,7 @@ class Services(Provider[Service]):
 
 
 class Sink(ChangeSink):
-    """Keeps what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.dirty: list[tuple[frozenset[RecordKey], bool]] = []
@@ -143,7 +143,7 @@ class ProviderHarness:
         self.world.stores[item.meta.kind].delete(item.meta.key)
 
     def settle(self, *objects: KubeObject) -> None:
-        """Store objects, forget what the sink was told, and translate until nothing is queued."""
+        """Store objects, clear the recorded calls, and translate until nothing is queued."""
         self.sink.dirty.clear()
         self.sink.owners.clear()
         self.put(*objects)
@@ -156,7 +156,7 @@ class ProviderHarness:
 
     @property
     def wanted(self) -> dict[str, Record]:
-        """What a gateway should have, by name."""
+        """The desired records, by name."""
         return {record.name: record for record in self.world.desired.records("any").values()}
 
     def uris(self) -> dict[str, str]:
@@ -164,7 +164,7 @@ class ProviderHarness:
         return {name: record.body["uri"] for name, record in self.wanted.items() if record.key.kind == "routes"}
 
     def problems(self, item: KubeObject) -> list[str]:
-        """Return what the report of an object says."""
+        """Return the report of an object."""
         return [problem.message for problem in self.world.reports[item.meta.key].problems]
 
     def translated(self, name: str) -> int:

@@ -31,7 +31,7 @@ def at(address: AdminAddress) -> CustomObject:
 
 
 class Follower(ChangeSink):
-    """World and registry, and what the provider told of addresses."""
+    """World and registry, and the reported addresses."""
 
     def __init__(self, **options: Any) -> None:
         chosen = Options(**options)

@@ -38,7 +38,7 @@ for _ in range(250):
 
 
 class DepthHarness:
-    """The world, and the way of one object into it."""
+    """The world, and how one object gets into it."""
 
     def __init__(self, kind: str) -> None:
         self.world = World(resources(Options()))
@@ -107,7 +107,7 @@ def test_a_status_that_is_too_deep_is_not_read() -> None:
 
 
 def test_references_to_unread_objects_are_reported() -> None:
-    """Its settings must not be taken for empty ones."""
+    """Its settings must not be treated as empty."""
     harness = DepthHarness("ApisixUpstream")
     harness.put({"scheme": "https", "x": DEEP}, 1)
     upstream = harness.world.stores["ApisixUpstream"].get(harness.key)

@@ -28,6 +28,9 @@ def phrases(file: str, text: str) -> list[tuple[int, str]]:
         "The rest is decided elsewhere.",
         "see that it runs",
         "conflicts: of two objects the older wins",
+        "The file can't be read.",
+        "So many seconds a write may take.",
+        "Somebody else changed it.",
     ],
 )
 def test_reports_phrases_that_the_guide_rules_out(text: str) -> None:
@@ -52,6 +55,17 @@ def test_finds_a_phrase_over_the_end_of_a_line() -> None:
     assert phrases("a.md", "One.\n\nkeyAuth goes\n  before it.\n") == [(3, "goes before it"), (3, "goes before")]
 
 
+def test_reads_only_docstrings_of_tests() -> None:
+    module = 'def test_it() -> None:\n    """Nobody reads it."""\n    assert got == "nobody"\n'
+    assert phrases("tests/unit/test_it.py", module) == [(2, "Nobody")]
+    assert phrases("translation/it.py", module) == [(2, "Nobody"), (3, "nobody")]
+
+
+def test_rules_for_the_start_of_a_docstring_ignore_other_places() -> None:
+    assert phrases("translation/it.py", '"""Say whether it is."""\n') == [(1, "Say whether")]
+    assert phrases("translation/it.py", '"""Types that say whether it is."""\n') == []
+
+
 def test_skips_code_in_pages() -> None:
     page = "Write `nobody`.\n\n```console\n$ nobody\n```\n\n~~~\nnobody\n~~~\n<!-- nobody -->\nNobody.\n"
     assert phrases("a.md", page) == [(11, "Nobody")]
@@ -72,7 +86,7 @@ def _repository(root: Path) -> Path:
         "docs/b.md": "Fine.",
         "providers/a.py": "x = 'nobody'",
         "tests/a.md": "Nobody.",
-        "e2e/a.py": "'nobody'",
+        "e2e/a.py": "x = 'nobody'",
         "deploy/a.yaml": "# told",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -81,8 +95,14 @@ def _repository(root: Path) -> Path:
     return root
 
 
-def test_checks_pages_product_and_chart(tmp_path: Path) -> None:
-    assert sources(_repository(tmp_path)) == ["deploy/a.yaml", "docs/a.md", "docs/b.md", "providers/a.py"]
+def test_checks_pages_product_chart_and_modules_of_tests(tmp_path: Path) -> None:
+    assert sources(_repository(tmp_path)) == [
+        "deploy/a.yaml",
+        "docs/a.md",
+        "docs/b.md",
+        "e2e/a.py",
+        "providers/a.py",
+    ]
 
 
 def test_fails_on_findings_outside_the_baseline(

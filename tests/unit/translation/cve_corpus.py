@@ -1,6 +1,6 @@
-"""Values with which controllers of nginx were attacked, by CVE: what they put into annotations, paths, hosts, plugins.
+"""Values from attacks on nginx controllers, by CVE: for annotations, paths, hosts, plugins.
 
-They broke out of a configuration file that was made from a template, or read files and secrets through it.
+They escaped from a generated configuration file, or read files and secrets through it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,6 @@ CORPUS: Mapping[str, Sequence[str]] = {
     "CVE-2026-1580": ('"; proxy_pass http://127.0.0.1:9180; #', "GET,POST;\nreturn 200;"),
     "CVE-2026-24512": ('/"{alias /etc/;}', '/a"; lua_code "os.execute(1)'),
 }
-"""CVE → values of published attacks, shortened to what does the harm."""
+"""CVE → values of published attacks, shortened to the harmful part."""
 
 VALUES = tuple((cve, value) for cve, values in CORPUS.items() for value in values)

@@ -22,7 +22,7 @@ WITH_METADATA = replace(OPTIONS, plugin_metadata=METADATA_SOURCE)
 def prepare(
     *objects: JsonObject, options: Options = WITH_METADATA, clock: Clock | None = None
 ) -> tuple[World, Registry]:
-    """Return a world of objects, and the providers, which have yet to run."""
+    """Return a world of objects, and the providers, which have not run yet."""
     found = world()
     loop = Registry(found, options, ChangeSink(), clock=clock or MonotonicClock(), rng=random.Random(0))
     fill(found, objects)
@@ -42,5 +42,5 @@ def bodies(found: World, cluster: str = "default") -> dict[str, FrozenJson]:
 
 
 def problems(found: World) -> dict[str, list[str]]:
-    """Return the codes of the problems of every object that is ours."""
+    """Return the codes of the problems of every served object."""
     return {str(owner): [problem.code for problem in report.problems] for owner, report in found.reports.items()}

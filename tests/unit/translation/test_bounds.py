@@ -1,4 +1,4 @@
-"""How much may be made of one object: small texts of it can refer to the same large ones again and again."""
+"""Limits per object: small strings can refer to the same large ones repeatedly."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -153,7 +153,7 @@ def test_certificates_and_keys_have_the_limit_that_gateways_have(field: str) -> 
 
 
 class Counted(tuple[ServicePort, ...]):
-    """Ports that count how often they are gone through."""
+    """Ports that count how often they are iterated."""
 
     times = 0
 

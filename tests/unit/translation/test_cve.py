@@ -1,6 +1,6 @@
-"""Values of known attacks, put everywhere a user may put a text: refused with their field, or data in one place.
+"""Values of known attacks in every string field: refused with their field, or kept as data in one place.
 
-Inert means: the record equals the one that a harmless text gives, but for this one field, which holds the value as it
+Inert means: the record equals the one for a harmless text, except for this one field, which has the value as it
 was written. So it is never a part of another text, a condition, a name or an id.
 """
 
@@ -113,7 +113,7 @@ LEFT_OUT = (
     "configuration-snippet",
     "server-snippet",
 )
-"""Annotations of which such a value is left out: the Ingress is published without it, or not at all."""
+"""Annotations that ignore such a value: the Ingress is published without it, or not at all."""
 
 FIELDS: Mapping[str, Place] = {
     "ingress path": Place(
@@ -146,7 +146,7 @@ EXACT: Mapping[str, Place] = {**FIELDS, **ANNOTATIONS}
 
 
 def sent(translation: Translation) -> list[JsonObject]:
-    """Return what a gateway gets, read back from JSON, without the names made from a path."""
+    """Return the bodies as JSON data, without names derived from a path."""
     return [_sent(record) for record in translation.records]
 
 

@@ -1,4 +1,4 @@
-"""The upstreams of a Service: nodes, settings and what Ingresses set."""
+"""The upstreams of a Service: nodes, settings, and settings of Ingresses."""
 
 import random
 

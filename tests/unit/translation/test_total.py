@@ -1,4 +1,4 @@
-"""Translations are total: whatever a spec holds, the answer is a value, and inputs are left as they were."""
+"""Translations are total: for any spec the result is a value, and inputs stay unchanged."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping

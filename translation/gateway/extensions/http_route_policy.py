@@ -57,7 +57,7 @@ class Outcome:
     Attributes:
         effects: For each rule.
         standings: What became of each policy.
-        invalid: Problems of policies that can't be applied.
+        invalid: Problems of policies that cannot be applied.
     """
 
     effects: list[Effect]

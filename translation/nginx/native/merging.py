@@ -145,7 +145,7 @@ def _redirect(found: _Merge, step: Step) -> str:
 def _other_backend(found: _Merge, step: Step, last: Step) -> str:
     plain = plain_plugins(step.plugins)
     if plain.closed or any(each[0] == "remote_addr" for each in step.when):
-        return plain.closed or "satisfy any: a path can't require a password of some addresses only"
+        return plain.closed or "satisfy any: a path cannot require a password of some addresses only"
     if all(_is_header(each) for each in step.when) and step.shares != last.shares:
         found.cases.append((step.when, step.shares))
     else:

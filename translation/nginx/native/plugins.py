@@ -68,7 +68,7 @@ _FORWARDED = (
 
 def _why_not(external: JsonObject) -> str:
     if "signin" in external:
-        return "forward-auth can't redirect to auth-signin; let the service redirect, with client_headers: [Location]"
+        return "forward-auth cannot redirect to auth-signin; let the service redirect, with client_headers: [Location]"
     if "$" in external["uri"]:
         return "forward-auth takes no variables in the address; use a constant address"
     if external["method"] not in ("GET", "POST"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apisix_ingress.model.names import consumer_name
 from translation.addresses.policy import check_address
-from translation.core.context import MOST_TOLD
+from translation.core.context import MOST_REPORTED
 from translation.core.text_checks import quoted
 from translation.plugins.code import is_code
 from translation.plugins.policy.model import Kind, Node, tree
@@ -93,7 +93,7 @@ def _goes_on(review: _Review, cost: int = 1) -> bool:
             f" which is too many for {_SETTING}; split the object"
         )
         _note(review, (), message)
-    return scope.reviewed <= MOST_REVIEWED and review.problems < MOST_TOLD
+    return scope.reviewed <= MOST_REVIEWED and review.problems < MOST_REPORTED
 
 
 def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_Place]:

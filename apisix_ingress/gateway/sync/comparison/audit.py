@@ -22,7 +22,7 @@ from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Plan, plan, unusual
 from apisix_ingress.gateway.sync.records.slot import Unknown
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.names import told
+from apisix_ingress.model.names import truncated
 from apisix_ingress.model.records import UNLABELLED, Record
 from apisix_ingress.runtime.tasks import in_turns
 
@@ -243,7 +243,7 @@ class Audit:
     def _named(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
         """Return a record with the name of the desired record, if the gateway returned none."""
         wanted = self._driver.wanted(key) if not found.name else None
-        return found if wanted is None else replace(found, name=told(wanted.name))
+        return found if wanted is None else replace(found, name=truncated(wanted.name))
 
     def _expected(self, key: RecordKey) -> list[Record]:
         """Return the records that may have been written: the desired one, and the last one that this process wrote."""

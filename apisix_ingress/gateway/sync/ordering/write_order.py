@@ -1,4 +1,4 @@
-"""The order of outstanding writes that a queue of keys can't express: deletes after writes.
+"""The order of outstanding writes that a queue of keys cannot express: deletes after writes.
 
 Make before break, also between records without references to each other: a delete waits for every write of its batch or
 an earlier one that could replace it, so that the new route exists before the old one is deleted. `scopes` defines which

@@ -14,7 +14,7 @@ from apisix_ingress.errors import GatewayError
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.transitions import Phase
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.names import is_id_of, told
+from apisix_ingress.model.names import is_id_of, truncated
 from apisix_ingress.model.records import UNKNOWN, Former, Record
 
 WARN_AFTER = 3
@@ -40,7 +40,7 @@ class Applied:
     @property
     def name(self) -> str:
         """Its name as a gateway returns it, or empty."""
-        return told(self.source.name)
+        return truncated(self.source.name)
 
     @property
     def digest(self) -> bytes:
@@ -217,13 +217,13 @@ class RecordSlot:
     def names(self) -> tuple[str, ...]:
         """Return the names under which an owned record exists, or may exist; a name that the gateway omits is empty."""
         flying = self.flight.record if self.flight is not None else None
-        found = (self.observed.name if self.observed else None, told(flying.name) if flying else None)
+        found = (self.observed.name if self.observed else None, truncated(flying.name) if flying else None)
         return tuple(name for name in found if name is not None)
 
     def is_of_another(self, name: str) -> bool:
         """Return whether the existing record was generated for another name whose short id is the same."""
         other = self.observed.name if self.observed is not None else ""
-        return bool(other) and other != told(name) and is_id_of(self.key.id, other)
+        return bool(other) and other != truncated(name) and is_id_of(self.key.id, other)
 
     def rejected(self, record: Record | None) -> str | None:
         """Return why this write was rejected, or None if it was not."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.slot import Applied, Flight, RecordSlot, Unknown
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.names import told
+from apisix_ingress.model.names import truncated
 from apisix_ingress.model.records import Record
 
 _NO_REFS: frozenset[RecordKey] = frozenset()
@@ -106,7 +106,7 @@ class RecordTable:
         """Record that the write may have been carried out."""
         existed = slot.exists
         record, known = self._end_flight(slot).record, slot.observed
-        name = told(record.name) if record is not None else known.name if known is not None else ""
+        name = truncated(record.name) if record is not None else known.name if known is not None else ""
         slot.observed = Unknown(slot.refs, name, existed and record is not None)
 
     def _end_flight(self, slot: RecordSlot) -> Flight:

@@ -117,7 +117,7 @@ class Effect(StrEnum):
 
 
 class InvalidTransition(Exception):
-    """An event happened in a phase in which it can't happen: a bug of the engine."""
+    """An event happened in a phase in which it cannot happen: a bug of the engine."""
 
 
 Outcome = tuple[Phase, tuple[Effect, ...]]

@@ -1,4 +1,4 @@
-"""What is wanted and what a gateway holds, for tests of commands that compare the two."""
+"""Desired records and the content of a gateway, for tests of commands that compare the two."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ def our_record(name: str = "default_web_rule", **fields: Any) -> Record:
 
 
 def wanted(*records: Record, ledger: Collection[RecordKey] | None = None, holds: tuple[Hold, ...] = ()) -> Wanted:
-    """Return what one object wants."""
+    """Return the desired records of one object."""
     desired = Desired(IdTable(lambda read: None))
     desired.replace(make_claimant(), records)
     desired.hold(make_claimant("broken"), holds)
@@ -31,7 +31,7 @@ def wanted(*records: Record, ledger: Collection[RecordKey] | None = None, holds:
 
 
 def snapshot(*records: Record, others: Mapping[RecordKey, JsonObject] | None = None, **fields: Any) -> Snapshot:
-    """Return a cluster that holds these records, with what a gateway adds to them."""
+    """Return a cluster with these records, including the fields that a gateway adds."""
     stamp = {"create_time": 1, "update_time": 2}
     bodies = {record.key: {**record.body, **stamp} for record in records}
     return Snapshot("default", "http://gateway/admin", "apisix-ingress", {**bodies, **(others or {})}, **fields)

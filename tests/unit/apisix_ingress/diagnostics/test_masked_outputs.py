@@ -1,4 +1,4 @@
-"""Every secret field of every plugin, through everything that shows a body: none of them may show its value."""
+"""Every secret field of every plugin in every output of bodies: no output may contain its value."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Masking: what no stranger may see is hidden at every place, and what explains a bug stays."""
+"""Masking: secrets are hidden everywhere, and details that explain a bug stay."""
 
 import base64
 import json

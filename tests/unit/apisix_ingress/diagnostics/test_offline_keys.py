@@ -1,4 +1,4 @@
-"""What `translate` leaves out: private keys, wherever they are, and nothing else."""
+"""What `translate` hides: private keys at any place, and nothing else."""
 
 from typing import Any
 

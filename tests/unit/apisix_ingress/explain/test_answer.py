@@ -1,4 +1,4 @@
-"""What a client gets: errors of the gateway itself, routes that should answer, objects that ask without serving."""
+"""What a client gets: errors of the gateway itself, routes that should answer, unpublished objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A route's `vars` as `explain` reads them: what holds, what is unsure, and what the gateway would not compile."""
+"""A route's `vars` in `explain`: conditions that hold, that are unknown, and that the gateway would not compile."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ UPSTREAMS = {f"127.0.0.1:1930{number}": f"u{number}" for number in range(1, 6)}
 
 
 def recorded() -> list[Any]:
-    """Return every recorded case whose answers tell the route: by its upstream, or by the gateway's own 404."""
+    """Return every recorded case whose responses identify the route: by its upstream, or by the gateway's 404."""
     found = []
     for line in RECORDED.read_text().splitlines():
         case = json.loads(line)
@@ -88,7 +88,7 @@ def test_enough_was_recorded() -> None:
 
 
 class _Followed:
-    """The store as far as the development gateway's router asks it."""
+    """The part of the store that the development gateway's router reads."""
 
     def kind(self, name: str) -> dict[str, Record]:
         return {}

@@ -1,4 +1,4 @@
-"""What a gateway says about itself in the Server header of its answers."""
+"""The version in a gateway's Server header."""
 
 import pytest
 

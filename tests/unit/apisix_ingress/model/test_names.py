@@ -68,11 +68,11 @@ def test_names_of_an_object_begin_with_its_prefix() -> None:
 
 def test_a_text_that_a_gateway_accepts_is_read_unchanged() -> None:
     longest = "é" * names.NAME_LIMIT
-    assert [names.told(text) for text in ("default_web_rule", longest)] == ["default_web_rule", longest]
+    assert [names.truncated(text) for text in ("default_web_rule", longest)] == ["default_web_rule", longest]
 
 
 def test_a_name_that_no_gateway_takes_is_cut_and_stays_unique() -> None:
-    got = [names.told("n" * names.NAME_LIMIT + end) for end in ("1", "2")]
+    got = [names.truncated("n" * names.NAME_LIMIT + end) for end in ("1", "2")]
     assert [len(text) for text in got] == [names.NAME_LIMIT, names.NAME_LIMIT]
     assert got[0] != got[1]
     assert all(names.is_cut(text) for text in got)
@@ -85,8 +85,8 @@ def test_a_name_that_only_looks_shortened_is_not() -> None:
 @pytest.mark.parametrize("length", [180, 200, 240, 253])
 def test_shortened_names_begin_with_the_prefix_of_their_object(length: int) -> None:
     namespace, name = "n" * 63, "w" * length
-    route = names.told(names.route_name(namespace, name, "r"))
-    ingress = names.told(names.ingress_route_name(namespace, name, "h", "/"))
+    route = names.truncated(names.route_name(namespace, name, "r"))
+    ingress = names.truncated(names.ingress_route_name(namespace, name, "h", "/"))
     assert route.startswith(names.route_prefix(namespace, name))
     assert ingress.startswith(names.ingress_prefix(namespace, name))
 

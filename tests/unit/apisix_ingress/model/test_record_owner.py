@@ -23,7 +23,7 @@ SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
         ("ssls", {}, None),
         ("routes", {"name": "by-hand"}, None),
         ("routes", {"name": 5}, None),
-        ("routes", {"name": names.told(names.ingress_route_name("shop", "w" * 253, "h", "/"))}, None),
+        ("routes", {"name": names.truncated(names.ingress_route_name("shop", "w" * 253, "h", "/"))}, None),
         ("routes", {}, None),
         ("consumers", {"name": "shop_web_x"}, None),
     ],
@@ -53,4 +53,4 @@ LONG = "x" * 250
     ],
 )
 def test_name_tells_its_namespace_even_if_it_is_cut(kind: RecordKind, name: str, want: str) -> None:
-    assert namespace_of_name(kind, names.told(name)) == want
+    assert namespace_of_name(kind, names.truncated(name)) == want

@@ -1,4 +1,4 @@
-"""The endpoints over a loopback socket, and what a port that cannot be had looks like."""
+"""The endpoints over a loopback socket, and the errors for unusable ports."""
 
 import asyncio
 import socket
@@ -207,7 +207,7 @@ async def test_what_was_never_served_frees_its_port() -> None:
 
 
 async def test_half_open_connections_leave_room_for_probes() -> None:
-    """4,000 clients send half a request: the oldest are closed, and a probe is answered all the while."""
+    """4,000 clients send half a request: the oldest are closed, and probes are answered meanwhile."""
     server = HttpServer(
         "127.0.0.1", 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), limits=Limits(connections=64)
     )

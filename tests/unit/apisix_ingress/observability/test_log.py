@@ -30,7 +30,7 @@ def untouched_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Output(io.BytesIO):
-    """Where the lines go; a terminal if told so."""
+    """The output stream; optionally a terminal."""
 
     def __init__(self, *, terminal: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Connections: who is idle for too long goes, who is worked for stays."""
+"""Connections: idle ones are closed, connections with a request stay."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reading of files that people name: what is no regular file is refused, a large one is read to its bound."""
+"""Reading of configured files: only regular files are accepted, and large ones are read up to the limit."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ LARGEST = 10 * 2**20
 
 @pytest.fixture
 def odd(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return something that is no regular file, at the end of a link."""
+    """Return a link to something that is not a regular file."""
     path = tmp_path / "odd"
     if request.param == "pipe":
         os.mkfifo(path)

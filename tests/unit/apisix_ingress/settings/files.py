@@ -15,7 +15,7 @@ def load(path: Path, text: str, environ: Mapping[str, str] | None = None, **over
 
 
 def complaint(path: Path, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> str:
-    """Return what is said about `text`, the name of the file cut out."""
+    """Return the error for `text`, without the name of the file."""
     with pytest.raises(ConfigError) as caught:
         load(path, text, environ, **overrides)
     return str(caught.value).replace(str(path), "FILE")

@@ -1,4 +1,4 @@
-"""Where settings come from and what their values become: defaults, the file, the environment, flags."""
+"""Sources of settings and their values: defaults, the file, the environment, flags."""
 
 import json
 from pathlib import Path

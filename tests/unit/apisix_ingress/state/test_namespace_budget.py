@@ -1,4 +1,4 @@
-"""What the objects of one namespace may become, and who fits when something is freed."""
+"""The budget of a namespace, and which objects fit when some of it is freed."""
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.state.namespace_budget import NamespaceBudget

@@ -1,4 +1,4 @@
-"""Portions of a store: each knows its own objects, and the store is complete when all of them are."""
+"""Parts of a store: each has its own objects, and the store is complete when all parts are."""
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Meta, Service

@@ -1,4 +1,4 @@
-"""Stores: what they hold and what they say."""
+"""Stores: their content and their notifications."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What views return and note, on the event loop and in a thread."""
+"""What views return and record, on the event loop and in a thread."""
 
 from dataclasses import replace
 
@@ -85,7 +85,7 @@ def test_how_far_a_ranked_index_was_looked_at_is_noted() -> None:
 
 
 class Plain:
-    """A view that knows no ranks."""
+    """A view without ranked indexes."""
 
     def __init__(self, view: TrackingView) -> None:
         self.get = view.get
@@ -121,7 +121,7 @@ def empty() -> World:
 
 
 def answers(view: DetachedView) -> list[object]:
-    """Return what a view answers to every question."""
+    """Return the results of all methods of a view."""
     return [
         view.get(Service, SERVICE),
         view.find(CustomObject, BY_HOST),
@@ -134,7 +134,7 @@ def answers(view: DetachedView) -> list[object]:
 
 
 def change(world: World) -> None:
-    """Change the answer to every question, but for the id."""
+    """Change the results of all methods, except ids."""
     world.stores["Service"].set(make_service())
     match = {"hosts": ["a.test"], "paths": ["/*"]}
     world.stores["ApisixRoute"].set(make_custom(spec={"http": [{"name": "r", "match": match}]}))

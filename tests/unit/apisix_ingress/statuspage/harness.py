@@ -1,4 +1,4 @@
-"""A page over a real world and scripted clusters, asked over a loopback socket."""
+"""A page over a real state and scripted clusters, requested over a loopback socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts of certificates that several objects want: who has each, and who goes without or is shown by chance."""
+"""Hosts with several certificates: the winner, the losers, and undefined results."""
 
 from __future__ import annotations
 

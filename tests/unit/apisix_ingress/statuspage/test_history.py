@@ -1,4 +1,4 @@
-"""The journal: when a page has to be looked at again, and what is remembered."""
+"""The history: its revision, and what it keeps."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The stream of events: what it says first, when it says more, and how many may listen."""
+"""The stream of events: its first event, later events, and the limit of clients."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harne
 
 
 async def next_news(reply: aiohttp.ClientResponse) -> dict[str, object]:
-    """Return what the next event says; lines that are no data are passed over."""
+    """Return the data of the next event; other lines are skipped."""
     async with asyncio.timeout(10):
         while not (line := await reply.content.readline()).startswith(b"data: "):
             assert line, "the stream ended"

@@ -1,4 +1,4 @@
-"""What of a record may be seen."""
+"""Which parts of a record are shown."""
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.secrets.value_mask import REDACTED

@@ -1,4 +1,4 @@
-"""Snapshots: when a new one is built, and how others get their turn meanwhile."""
+"""Snapshots: when a new one is built, and how other tasks run meanwhile."""
 
 import asyncio
 from typing import Any
@@ -43,7 +43,7 @@ async def a_while_later(harness: PageHarness, keeper: SnapshotCache) -> Snapshot
 
 @pytest.mark.parametrize("seen_between", [False, True])
 async def test_counts_follow_the_end_of_a_term(seen_between: bool) -> None:
-    """Nobody else tells of it: the engines of a replica that follows say no more."""
+    """Nothing else reports it: the engines of a follower send no reports."""
     harness = make_harness(service(), route(rule()))
     keeper = SnapshotCache(harness.facts)
     first = await keeper.latest()

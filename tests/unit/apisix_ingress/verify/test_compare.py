@@ -1,4 +1,4 @@
-"""What counts as a difference between two answers, and what comes with any change of gateway."""
+"""Differences between two responses, and differences that every change of gateway causes."""
 
 from __future__ import annotations
 

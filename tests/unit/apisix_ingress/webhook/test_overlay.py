@@ -1,4 +1,4 @@
-"""The world with one object over it, and that looking at it leaves the world as it was."""
+"""The stores with one object over them; reading them changes nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""AdmissionReview: what is asked is read in both versions, and answered in the one that asked."""
+"""AdmissionReview: requests in both versions, and responses in the version of the request."""
 
 import orjson
 import pytest

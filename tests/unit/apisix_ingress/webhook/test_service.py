@@ -1,4 +1,4 @@
-"""The webhook as settings ask for it: listening, counted, closed with the rest."""
+"""The webhook from settings: it listens, counts, and is closed."""
 
 import asyncio
 import random

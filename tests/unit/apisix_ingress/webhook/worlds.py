@@ -1,4 +1,4 @@
-"""What the tests of the webhook are made of: a world of settled objects, reviews, schemas, certificates."""
+"""Fixtures for tests of the webhook: translated objects, reviews, schemas, certificates."""
 
 import random
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ def make_world(*objects: KubeObject, options: Options | None = None) -> World:
 
 
 def make_checks(*objects: KubeObject, options: Options | None = None, books: Books | None = None) -> Checks:
-    """Return the checks over such a world; one cluster whose schemas are known, unless told otherwise."""
+    """Return the checks over such a world; by default with one cluster whose schemas are known."""
     known = {"default": book()} if books is None else books
     return Checks(make_world(*objects, options=options), options or Options(), lambda: known, FakeClock().now)
 
@@ -89,7 +89,7 @@ def manifest(
 
 
 def make_review(item: JsonObject, old: JsonObject | None = None, **fields: Any) -> Review:
-    """Return the question about an object: an update where it was another one before."""
+    """Return the review of an object: an update if there is a previous version."""
     kind, meta = item["kind"], item["metadata"]
     known: dict[str, Any] = {
         "group": GROUPS.get(kind, "apisix.apache.org"),
@@ -104,7 +104,7 @@ def make_review(item: JsonObject, old: JsonObject | None = None, **fields: Any) 
 
 
 def ask(checks: Checks, item: JsonObject, old: JsonObject | None = None) -> Verdict:
-    """Return the answer about an object."""
+    """Return the response for an object."""
     return checks.verdict(make_review(item, old))
 
 

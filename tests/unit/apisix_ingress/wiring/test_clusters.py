@@ -1,4 +1,4 @@
-"""Clusters, wired: which key is taken, what is said of it, and what moving one changes beside its engine."""
+"""Building clusters: which key is used, warnings about it, and what moving a cluster changes."""
 
 import math
 import random

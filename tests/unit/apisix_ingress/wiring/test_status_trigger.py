@@ -1,4 +1,4 @@
-"""Whose status is checked after a report or a record's state changed, and which goes first."""
+"""Which objects' status is checked after a report or state of a record changed, and in which order."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ ROUTE = make_record("one", body={"upstream_id": UPSTREAM.key.id})
 
 @dataclass
 class Harness:
-    """A route object with a claim on the upstream of a Service, and which objects were woken, and how urgently."""
+    """A route object with a claim on the upstream of a Service, and which objects were queued, and how urgently."""
 
     cluster: FakeCluster = field(default_factory=FakeCluster)
     woken: dict[ObjectKey, bool] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Harness:
         self.woken[key] = urgent
 
     def outcome(self, state: RecordState) -> dict[ObjectKey, bool]:
-        """Let the upstream come to this state; return who is woken."""
+        """Set the state of the upstream; return the queued objects."""
         self.cluster.states[UPSTREAM.key] = state
         self.woken.clear()
         self.trigger.outcome("default", UPSTREAM.key, state)

@@ -17,7 +17,7 @@ require (
 
 
 def silent(_line: str) -> None:
-    """Say nothing."""
+    """Do nothing."""
 
 
 def fake_go(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

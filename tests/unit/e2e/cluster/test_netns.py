@@ -1,4 +1,4 @@
-"""The bytes that are said to the kernel when a network namespace is set up."""
+"""The messages to the kernel that set up a network namespace."""
 
 import errno
 import struct

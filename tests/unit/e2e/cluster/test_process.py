@@ -1,4 +1,4 @@
-"""Files that processes write while somebody reads them."""
+"""Files that are read while processes write them."""
 
 from pathlib import Path
 

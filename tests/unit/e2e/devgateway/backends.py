@@ -112,7 +112,7 @@ class Substitution:
         self._ports = {name.removeprefix("u").zfill(2): port for name, port in ports.items()}
 
     def port(self, recorded: str) -> int:
-        """Return the port that stands for a recorded one; an unknown one is a port nobody listens on."""
+        """Return the port that stands for a recorded one; an unknown one is an unused port."""
         return self._ports.setdefault(recorded, free_port())
 
     def set(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Expressions: what holds, and what is refused in which words."""
+"""Expressions: results and error messages."""
 
 from __future__ import annotations
 

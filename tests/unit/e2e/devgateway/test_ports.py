@@ -1,4 +1,4 @@
-"""Ports that are chosen before anybody listens on them."""
+"""Ports that are chosen before they are used."""
 
 from e2e.devgateway.ports import INNER_PORTS, PORTS, free_port
 

@@ -1,4 +1,4 @@
-"""Schema errors in the words of the gateway's validator."""
+"""Schema errors in the wording of the gateway's validator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy before an Admin API, over real sockets: what a rule does to a request, what the journal says of it."""
+"""The proxy in front of an Admin API, over real sockets: the effect of rules on requests, and the journal."""
 
 import http.client
 import http.server
@@ -80,7 +80,7 @@ def test_without_rules_requests_pass_on_one_connection_and_are_noted(proxy: Admi
     assert got == [201, 201, 200]
     assert set(gateway.records("routes")) == {"7"}
     entries = proxy.entries()
-    assert [(entry.method, entry.record, entry.status, entry.told) for entry in entries] == [
+    assert [(entry.method, entry.record, entry.status, entry.response) for entry in entries] == [
         ("PUT", "upstreams/1", 201, 201),
         ("PUT", "routes/7", 201, 201),
         ("GET", "routes", 200, 200),
@@ -94,12 +94,14 @@ def test_without_rules_requests_pass_on_one_connection_and_are_noted(proxy: Admi
 
 
 @pytest.mark.parametrize(
-    ("action", "told", "done"),
+    ("action", "response", "done"),
     [("drop", 0, False), ("drop_reply", 0, True), ("half", 0, True), ("wrong_key", 401, False), ("status", 503, False)],
 )
-def test_faults_of_one_request(proxy: AdminProxy, gateway: DevGateway, action: str, told: int, *, done: bool) -> None:
+def test_faults_of_one_request(
+    proxy: AdminProxy, gateway: DevGateway, action: str, response: int, *, done: bool
+) -> None:
     proxy.play({"match": {"method": "PUT"}, "action": action, "times": 1})
-    assert ask(proxy) == told
+    assert ask(proxy) == response
     assert ("1" in gateway.records("upstreams")) == done
     (entry,) = proxy.writes()
     assert (entry.rule, entry.is_done) == (action, done)
@@ -164,7 +166,7 @@ def test_gateway_that_is_gone_breaks_the_connection(gateway: DevGateway, tmp_pat
     with AdminProxy("http://127.0.0.1:1", "key", tmp_path) as proxy:
         assert ask(proxy) == 0
         (entry,) = proxy.entries()
-        assert (entry.status, entry.told) == (None, None)
+        assert (entry.status, entry.response) == (None, None)
 
 
 def test_what_a_gateway_has_done_is_noted_when_its_answer_is_yet_to_come(tmp_path: Path) -> None:
@@ -186,12 +188,12 @@ def test_what_a_gateway_has_done_is_noted_when_its_answer_is_yet_to_come(tmp_pat
         with AdminProxy(f"http://127.0.0.1:{server.server_port}", "key", tmp_path) as proxy, ExitStack() as stack:
             stack.callback(server.shutdown)
             stack.callback(answer.set)
-            told = pool.submit(ask, proxy)
+            response = pool.submit(ask, proxy)
             assert done.wait(10)
             noted = pool.submit(proxy.writes)
             answer.set()
             assert [entry.status for entry in noted.result(10)] == [201]
-            assert told.result(10) == 201
+            assert response.result(10) == 201
 
 
 def test_wiped_gateway_gets_an_older_dump_back(proxy: AdminProxy, gateway: DevGateway, tmp_path: Path) -> None:
@@ -221,9 +223,9 @@ def test_process_dies_before_during_or_after_its_request(
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as victim:
         proxy.play({"match": {"method": "PUT"}, "action": action, "pid": victim.pid, "times": 1})
-        told = ask(proxy)
+        response = ask(proxy)
         assert victim.wait(10) == -9
-    assert ("1" in gateway.records("upstreams"), told) == (done, 201 if action == "kill_during" else 0)
+    assert ("1" in gateway.records("upstreams"), response) == (done, 201 if action == "kill_during" else 0)
 
 
 def test_most_in_flight_counts_those_that_wait(proxy: AdminProxy) -> None:

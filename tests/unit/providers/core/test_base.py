@@ -1,4 +1,4 @@
-"""The loop of providers: what is published, kept, withdrawn, and who is woken."""
+"""The loop of providers: what is published, kept and withdrawn, and which owners are queued."""
 
 import asyncio
 
@@ -78,7 +78,7 @@ def test_failed_translation_keeps_strong_claims(loop: ProviderHarness) -> None:
 
 
 def test_object_that_never_was_translated_claims_weakly_and_publishes_nothing(loop: ProviderHarness) -> None:
-    """The gateway may have its routes from an earlier life: they stay, and so do their upstreams, kept right."""
+    """The gateway may have its routes from an earlier process: they and their upstreams stay, and are updated."""
     route = make_route(records={"one": "/a"}, claims=["web"], error="broken")
     loop.settle(make_service(), route)
     assert loop.world.claims.claims_of(route.meta.key) == {make_claim("web", weak=True)}

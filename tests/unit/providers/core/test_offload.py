@@ -96,7 +96,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
 
 
 def interrupting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Have something done on the event loop while a translation in a thread is about to return."""
+    """Run something on the event loop while a translation in a thread is about to return."""
     loop, translate = asyncio.get_running_loop(), RouteProvider.translate
 
     def slow(self: RouteProvider, item: CustomObject, view: View) -> Translation:

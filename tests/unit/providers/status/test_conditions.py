@@ -1,4 +1,4 @@
-"""Conditions: what the status of an object says, from reports and from what clusters say of records."""
+"""Conditions of objects, from reports and from the states of records in clusters."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ ROUTE = make_record("one", body={"upstream_id": UPSTREAM.key.id})
 
 
 def make_world(*records: Record, problems: Sequence[Problem] = (), generation: int = 3) -> World:
-    """Return a world in which `OWNER` wants records and was reported on."""
+    """Return a world in which `OWNER` has records and a report."""
     world = World([])
     world.desired.replace(make_claimant("web"), records)
     world.reports[OWNER] = Report(generation, tuple(problems))
@@ -131,7 +131,7 @@ def test_every_failure_is_told_even_while_others_are_under_way() -> None:
 
 
 def config_condition(*clusters: FakeCluster) -> Condition | None:
-    """Return the condition of an ApisixClusterConfig named `east` that wants no records."""
+    """Return the condition of an ApisixClusterConfig named `east` without records."""
     key = make_key("east", kind="ApisixClusterConfig", namespace="")
     world = World([])
     world.reports[key] = Report(2)

@@ -1,4 +1,4 @@
-"""Conditions of objects that nothing but gateways which do not answer keep from being in effect."""
+"""Conditions of objects that are not in effect only because gateways do not answer."""
 
 import pytest
 

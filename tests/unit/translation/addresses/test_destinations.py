@@ -1,4 +1,4 @@
-"""What a host is in the cluster: names of the cluster domain, addresses of Services and Pods of other namespaces."""
+"""Hosts in the cluster: names of the cluster domain, addresses of Services and Pods of other namespaces."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def told(found: World, owner: ObjectKey = EXT) -> list[str]:
 
 
 def tried(host: str, *more: JsonObject, options: Options = STRICT) -> list[str]:
-    """Return what is said of an external node, and see that it is published only if nothing is."""
+    """Return the problems of an external node, and check that it is published only without problems."""
     found = settle(*VICTIM, *more, node(host), referring(), options=options)
     assert bool(bodies(found)) == (not told(found))
     return told(found)

@@ -1,4 +1,4 @@
-"""Addresses that lead inside: what is refused where the settings say so, in every spelling, and what is not."""
+"""Internal addresses: which are refused by the settings, in every notation, and which are not."""
 
 from __future__ import annotations
 

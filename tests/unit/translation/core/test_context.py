@@ -2,7 +2,7 @@
 
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS
-from translation.core.context import MOST_TOLD, Context
+from translation.core.context import MOST_REPORTED, Context
 
 
 def scope() -> Context:
@@ -11,10 +11,10 @@ def scope() -> Context:
 
 def test_only_the_first_of_very_many_problems_of_one_severity_are_reported() -> None:
     found = scope()
-    for number in range(MOST_TOLD + 5):
+    for number in range(MOST_REPORTED + 5):
         found.warn("W", f"w[{number}]", "m")
     found.error("E", "e", "m")
-    assert [problem.path for problem in found.problems] == [f"w[{number}]" for number in range(MOST_TOLD)] + ["e"]
+    assert [problem.path for problem in found.problems] == [f"w[{number}]" for number in range(MOST_REPORTED)] + ["e"]
 
 
 def test_a_long_text_is_shortened_in_the_middle() -> None:

@@ -1,4 +1,4 @@
-"""Grants: who may refer to what of another namespace, and what becomes of an object that may no longer."""
+"""Grants: references to other namespaces, and objects whose grant is removed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_grants_between_the_two_namespaces_are_read_found_or_missing() -> None:
 
 
 class GrantHarness:
-    """Providers at work on objects of namespace default that refer to namespace b."""
+    """Providers for objects of namespace default that refer to namespace b."""
 
     def __init__(self, *objects: JsonObject) -> None:
         self.world, self._loop = prepare(*objects, options=GRANT)

@@ -1,4 +1,4 @@
-"""Whose an object is: its class and its namespace."""
+"""Which controller serves an object: its class and its namespace."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Control characters and references to the gateway's secrets, in every kind and wherever a text may stand."""
+"""Control characters and references to the gateway's secrets, in every kind and in every string field."""
 
 from __future__ import annotations
 

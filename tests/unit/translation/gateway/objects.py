@@ -56,7 +56,7 @@ def assessed(found: World, kind: str, name: str, namespace: str = "default") -> 
 
 
 def verdicts(found: World, kind: str, name: str, namespace: str = "default") -> dict[str, str]:
-    """Return type → reason of the conditions of an object, with `!` in front of those that are False."""
+    """Return type → reason of the conditions of an object, with a leading `!` if the condition is False."""
     return told(assessed(found, kind, name, namespace).verdicts)
 
 

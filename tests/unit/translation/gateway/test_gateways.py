@@ -180,7 +180,7 @@ def test_client_certificates_are_verified_with_a_ca() -> None:
 
 
 def test_older_versions_verify_clients_at_the_listener() -> None:
-    """The field was experimental before v1.5: a listener that has it must not let everybody in."""
+    """The field was experimental before v1.5: a listener with it must not admit every client."""
     entry = gateway(secure("https", "cert"), secure("open", "cert", port=444, hostname="open.test"))
     reference = {"kind": "ConfigMap", "name": "ca"}
     entry["spec"]["listeners"][0]["tls"]["frontendValidation"] = {"caCertificateRefs": [reference]}

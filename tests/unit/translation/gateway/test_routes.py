@@ -1,4 +1,4 @@
-"""Routes: where they attach, what becomes of their filters and backends."""
+"""Routes: attachment, filters and backends."""
 
 from __future__ import annotations
 

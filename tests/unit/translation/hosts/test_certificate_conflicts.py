@@ -1,4 +1,4 @@
-"""Hosts in every kind that has some: one spelling in the records, and mistakes with their field."""
+"""Hosts in every kind: one canonical form in records, and mistakes with their field."""
 
 from __future__ import annotations
 

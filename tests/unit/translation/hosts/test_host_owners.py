@@ -1,4 +1,4 @@
-"""Hosts that belong to one namespace: what other objects report, who may share, and what a Namespace is given."""
+"""Hosts that belong to one namespace: what other objects report, sharing, and assignment to Namespaces."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def key(raw: JsonObject) -> ObjectKey:
 
 
 def hosts(found: World, raw: JsonObject) -> list[str]:
-    """Return the hosts of what is published for an object."""
+    """Return the published hosts of an object."""
     got: list[str] = []
     for record in found.desired.of_owner(key(raw)).values():
         body = record.body
@@ -357,7 +357,7 @@ def test_a_host_is_claimed_in_one_spelling(host: str, want: str) -> None:
 
 
 def test_of_an_earlier_life_a_broken_object_keeps_records_for_its_own_hosts_alone() -> None:
-    """The gateway still has what an object wanted before the start: it may name other hosts by now."""
+    """The gateway still has the records of an object from before the start: it may name other hosts now."""
     broken: dict[str, Any] = {"backends": [{"serviceName": "none", "servicePort": 80}]}
     mine, taken = route("evil", 2, "own.test", "mine.test", **broken), route("victim", 1, "own.test")
     found = settled(mine, taken)

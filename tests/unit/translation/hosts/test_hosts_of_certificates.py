@@ -1,4 +1,4 @@
-"""Two objects with certificates for one host: which one is published, what the others report, and what wakes them."""
+"""Two objects with certificates for one host: which one is published, what the others report, and what queues them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def hosts(found: World, raw: JsonObject) -> list[str]:
 
 
 def codes(found: World, raw: JsonObject) -> list[str]:
-    """Return the problems in short; that the certificates of the tests have expired is no matter here."""
+    """Return the problems in short; expired certificates of the tests are ignored."""
     problems = (item for item in found.reports[key(raw)].problems if not item.code.startswith("Certificate"))
     return [f"{item.severity} {item.code} {item.path}" for item in problems if item.code != "HostNotCovered"]
 

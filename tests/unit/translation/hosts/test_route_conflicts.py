@@ -1,4 +1,4 @@
-"""Two objects whose rules match the same requests: which one wins, what the others report, and what wakes them."""
+"""Two objects whose rules match the same requests: which one wins, what the others report, and what queues them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of ingress-nginx for tests, and what becomes of them."""
+"""Objects of ingress-nginx for tests, and their translation."""
 
 from __future__ import annotations
 

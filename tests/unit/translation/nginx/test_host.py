@@ -16,13 +16,13 @@ from translation.nginx.effects.balancing.canary import share_pattern
 
 
 def routes(outcome: Outcome) -> list[FrozenJson]:
-    """Return the routes, those that are tried first in front."""
+    """Return the routes in the order in which they are tried."""
     found = [record.body for record in outcome.records if record.key.kind == "routes"]
     return sorted(found, key=lambda body: -body["priority"])
 
 
 def status(body: FrozenJson) -> int | None:
-    """Return what a route answers without a backend."""
+    """Return the response of a route without a backend."""
     found = body.get("plugins", {}).get("fault-injection")
     return found["abort"]["http_status"] if found else None
 

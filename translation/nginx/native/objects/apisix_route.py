@@ -40,7 +40,7 @@ class _Writer:
         for step in place.steps:
             listed, excluded = addresses(step.when)
             if excluded:
-                # A rule can't match every address but some: only those get to the rules below, and the rest last.
+                # A rule cannot match every address but some: only those get to the rules below, and the rest last.
                 allowed = listed
                 rest = (each for each in step.when if each[0] != "remote_addr")
                 below -= 1

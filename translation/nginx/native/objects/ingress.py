@@ -35,7 +35,7 @@ def write_ingresses(plan: HostPlan, upstreams: Upstreams, ingress_class: str) ->
 
 
 def whole_host_missing(notes: Iterable[Note]) -> Written | None:
-    """Return nothing but notes if a path can't be written: a wider path of the host would take its requests."""
+    """Return nothing but notes if a path cannot be written: a wider path of the host would take its requests."""
     missing = [replace(each, reason=f"{each.reason}{_LEFT_OUT}") for each in notes if each.effect == "not written"]
     return Written((), tuple(missing)) if missing else None
 
@@ -72,7 +72,7 @@ class _Writer:
             self._note(path, "differs", *different)
         pattern = _pattern(path)
         if pattern is None:
-            self._note(path, "not written", "an Ingress can't express this regular expression; use --to apisixroute")
+            self._note(path, "not written", "an Ingress cannot express this regular expression; use --to apisixroute")
             return
         if action.closed:
             self._note(path, "closed", action.closed)
@@ -104,7 +104,7 @@ class _Writer:
             self.notes[Note(self.plan.host, "", "differs", SELF_SIGNED)] = None
 
     def _backend(self, path: Path, action: Merged) -> JsonObject | None:
-        """Return a backend; where plugins answer, an Ingress needs one all the same."""
+        """Return a backend; where plugins answer, an Ingress still needs one."""
         share = action.shares[0] if action.shares else self.plan.any_backend(path.place)
         if share is None:
             return None
@@ -143,7 +143,7 @@ class _Writer:
 
 
 def _pattern(path: Path) -> JsonObject | None:
-    """Return path and type; None for a regular expression that an Ingress can't have."""
+    """Return path and type; None for a regular expression that an Ingress cannot have."""
     place = path.place
     if place.kind == "Exact":
         return {"path": place.uris[0], "pathType": "Exact"}

@@ -34,7 +34,7 @@ class Upstreams:
     _spans: dict[_Port, Mapping[str, float]] = field(default_factory=dict)
 
     def add(self, shares: Sequence[Share], spans: Mapping[str, float]) -> tuple[str, tuple[str, ...]]:
-        """Add what backends need; return why they can't be served, or empty, and what is different."""
+        """Add what backends need; return why they cannot be served, or empty, and what is different."""
         different: list[str] = []
         for share in shares:
             why = self._add(share.claim, different)

@@ -1,4 +1,4 @@
-"""A snapshot beside what is wanted: defaults that a gateway filled in are no difference to any command."""
+"""Snapshots compared with desired records: defaults that a gateway adds are not differences."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ SCHEMA = {"properties": {name: {"default": value} for name, value in FILLED.item
 
 
 async def compared(there: Snapshot, here: Wanted) -> tuple[Snapshot, list[str]]:
-    """Return the snapshot beside what is wanted, and what the gateway was asked."""
+    """Return the snapshot with the desired records, and the requests to the gateway."""
     asked = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""What `doctor` makes of what it saw at a gateway, and how its document reads."""
+"""The checks of `doctor` on gateways, and its document."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ OPTIONS = translation_options(Settings())
 
 
 def seen(world: World, bodies: Mapping[RecordKey, Any], **fields: Any) -> SeenGateway:
-    """Return a gateway that holds records."""
+    """Return a gateway with records."""
     gateway = SeenGateway("default", CLUSTER.admin_url, world.desired)
     gateway.snapshot = Snapshot(
         "default", gateway.url, "apisix-ingress", bodies, **{"version": "APISIX/3.18.0", **fields}
@@ -47,7 +47,7 @@ def checked(gateway: SeenGateway, world: World | None = None, cluster: ClusterSe
 
 
 def wanting(*records: Record) -> World:
-    """Return a world in which one object wants records."""
+    """Return a world in which one object desires records."""
     world = World(resources(OPTIONS))
     world.desired.replace(make_claimant(), records)
     return world

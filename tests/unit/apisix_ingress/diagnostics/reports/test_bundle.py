@@ -1,4 +1,4 @@
-"""The archive of a bundle: who may read it, what it overwrites, and what is left of a ConfigMap."""
+"""The archive of a bundle: its permissions, what it overwrites, and the kept part of a ConfigMap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sync would write, and what of it is shown."""
+"""What a sync would write, and how it is shown."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whose records are, and which may be adopted."""
+"""The owners of records, and which records can be adopted."""
 
 import pytest
 

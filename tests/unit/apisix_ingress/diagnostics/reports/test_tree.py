@@ -1,4 +1,4 @@
-"""The tree: what hangs on what, what is left out, and three ways to draw it."""
+"""The tree: its hierarchy, its filters, and its three formats."""
 
 from typing import Any
 

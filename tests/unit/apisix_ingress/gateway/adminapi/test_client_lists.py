@@ -1,4 +1,4 @@
-"""Lists and probes of the Admin API: whose records they hold, and what is no list (replies of APISIX 3.18)."""
+"""Lists and probes of the Admin API: the owners of records, and invalid lists (responses of APISIX 3.18)."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A gateway, or a proxy before one, that answers with a redirect: it is told where to, and is not followed."""
+"""A gateway, or a proxy in front of one, that redirects: the target is reported and not followed."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Whether a state of a record tells of nothing but a cluster that does not answer."""
+"""Whether the state of a record only reports a cluster that does not answer."""
 
 import asyncio
 

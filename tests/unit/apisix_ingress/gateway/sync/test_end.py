@@ -1,4 +1,4 @@
-"""How writing ends: no write starts any more, each that is in flight gets its answer, and what got none is told."""
+"""How writing ends: no write starts, writes in flight get their responses, and unanswered writes are reported."""
 
 import asyncio
 

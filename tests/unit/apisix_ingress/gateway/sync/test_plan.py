@@ -268,7 +268,7 @@ def test_id_of_another_name_is_left_alone_until_all_who_name_it_have_moved() -> 
 
 
 def test_id_that_only_those_name_who_mean_the_new_name_is_written() -> None:
-    """A gateway was restored to when the id was somebody else's: to wait for those who name it would be for ever."""
+    """A gateway was restored to a time when another name had the id: waiting for its referrers would never end."""
     route, forged = make_record(ROUTE, upstream_id=SHORT.id), named(SHORT, FORGED)
     assert decided(make_table(named(SHORT, VICTIM), route), forged, route) == Step("put", forged)
 
@@ -290,7 +290,7 @@ def test_record_waits_for_what_it_names_while_another_name_has_its_id(there: str
 
 
 def test_id_is_left_alone_while_somebody_is_to_mean_the_other_name_by_it() -> None:
-    """What cannot be translated anew may be wanted as it was when the id was the other one's."""
+    """An object that cannot be translated may desire a version from when another name had the id."""
     route, forged = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: VICTIM}), named(SHORT, FORGED)
     assert decided(make_table(named(SHORT, VICTIM), route), forged, route) == Step("wait", forged, ROUTE)
 

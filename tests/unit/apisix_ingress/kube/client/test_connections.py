@@ -1,4 +1,4 @@
-"""What is said of an API server that cannot be talked to: which part of the connection to look at. Own sockets only."""
+"""Errors for an unreachable API server: they name the part of the connection to check. Local sockets only."""
 
 import gc
 import socket
@@ -24,7 +24,7 @@ async def server() -> AsyncIterator[FakeApiServer]:
 
 @pytest.fixture
 async def secured() -> AsyncIterator[str]:
-    """The URL of a server with TLS, whose certificate nobody trusts."""
+    """The URL of a TLS server with an untrusted certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     runner = web.AppRunner(web.Application(), shutdown_timeout=0.0)
@@ -88,7 +88,7 @@ async def test_a_watch_that_ends_inside_an_event_yields_no_event(server: FakeApi
 async def test_a_watch_that_is_cut_off_leaves_nothing_to_the_garbage_collector(
     server: FakeApiServer, tmp_path: Path
 ) -> None:
-    """It runs rarely, and what a watch held would stay until then."""
+    """It runs rarely, and the memory of a watch would stay until then."""
 
     async def watch(api: KubeApi) -> str:
         try:

@@ -1,4 +1,4 @@
-"""Where credentials come from, and how each thing that can be wrong with them is said."""
+"""Sources of credentials, and the error for each kind of mistake in them."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""The depth of JSON: what is too deep is found, and cut out of the bytes without touching anything else."""
+"""The depth of JSON: levels that are too deep are found, and cut out of the bytes without other changes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Lines of a watch: whatever the chunks they come in, and what is left at the end."""
+"""Lines of a watch: independent of chunks, with the rest at the end."""
 
 from itertools import pairwise
 

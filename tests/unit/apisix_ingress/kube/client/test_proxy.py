@@ -1,4 +1,4 @@
-"""The proxy that the environment names for the API server."""
+"""The proxy for the API server from the environment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Connections to the API server: used again, and ended when we say so."""
+"""Connections to the API server: reused, and closed on request."""
 
 import asyncio
 import ssl

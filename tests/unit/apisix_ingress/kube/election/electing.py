@@ -51,7 +51,7 @@ class LeaseClient:
         self.loses_replies = False
         self.may_edit = True
         self.conflicts = 0
-        """So many edits to come meet other writes."""
+        """Number of following edits that conflict with other writes."""
 
     async def get(self, path: str, *, timeout: float = 1.0) -> JsonObject:
         await self._trouble("get", timeout)
@@ -106,7 +106,7 @@ class LeaseClient:
 
 
 class Candidate:
-    """An elector, and work that notes when it runs."""
+    """An elector, and work that records when it runs."""
 
     def __init__(self, server: LeaseServer, clock: FakeClock, name: str) -> None:
         self.client = LeaseClient(server, clock)
@@ -145,7 +145,7 @@ class Candidate:
         self.task = asyncio.create_task(self.elector.lead(self.work))
 
     async def stop(self) -> None:
-        """Cancel it, with all the time that it wants."""
+        """Cancel it and wait without a limit."""
         if self.task is None:
             return
         self.task.cancel()

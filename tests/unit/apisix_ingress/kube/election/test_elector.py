@@ -55,7 +55,7 @@ async def test_a_slow_api_server_does_not_end_a_term(
 
 
 async def test_a_term_never_lasts_longer_than_others_wait(server: LeaseServer, clock: FakeClock, start: Start) -> None:
-    """Others wait from when they see a renewal, and that is no sooner than it is carried out."""
+    """Others wait from when they see a renewal, which is not before it takes effect."""
     one, rng, carried_out = start("one"), random.Random(11), 0.0
     store = server.store
 
@@ -109,7 +109,7 @@ async def test_without_the_right_to_patch_a_stolen_lease_ends_the_term_at_the_ne
 
 
 async def test_a_lease_that_is_won_slowly_is_renewed_before_work_begins(clock: FakeClock, start: Start) -> None:
-    """Otherwise the first renewal would have the less time, the longer the winning took."""
+    """Otherwise a slow acquisition would leave less time for the first renewal."""
     one = start("one")
     one.client.delay = 8.0
     await clock.advance(120)

@@ -1,4 +1,4 @@
-"""The elector on a virtual clock: when the lease is given back, and what the work under it has to do with that."""
+"""The elector on a virtual clock: when the lease is released, depending on the work under it."""
 
 import asyncio
 
@@ -66,7 +66,7 @@ async def test_a_renewal_that_arrives_while_stopping_does_not_keep_the_lease(
 async def test_renewals_that_come_through_while_a_slow_api_server_is_asked_do_not_keep_the_lease(
     server: LeaseServer, clock: FakeClock, start: Start, seconds: float
 ) -> None:
-    """Two that were given up change the version of the lease, one after the other, before the release comes through."""
+    """Two abandoned renewals change the version of the lease before the release takes effect."""
     one = start("one")
     await run_for(clock, 5)
     one.client.delay = seconds
@@ -179,7 +179,7 @@ async def test_work_that_fails_releases_the_lease_only_after_its_writes(
 async def test_a_lost_term_is_not_followed_by_another_one_before_its_writes_are_over(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
-    """The lease may still be ours: then nobody else, but we ourselves, would write before the last write lands."""
+    """The lease may still be ours: then this process itself would write before the last write takes effect."""
     one = start("one")
     await run_for(clock, 5)
     one.terms[0].doubt(clock.monotonic() + 5)

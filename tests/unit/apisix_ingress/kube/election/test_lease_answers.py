@@ -1,4 +1,4 @@
-"""Answers that are no Lease, with status 200: what stands before the API server may say so to whatever it is sent."""
+"""Responses with status 200 that are not a Lease: a proxy in front of the API server may return them."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ NO_LEASES: list[JsonObject] = [
 
 
 class Liar:
-    """Answers everything alike and does nothing."""
+    """Returns the same response to everything."""
 
     def __init__(self, answer: JsonObject) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""A Lease that people edit while somebody leads: it ends a term, but never makes two of them at once."""
+"""A Lease that is edited during a term: this ends the term, but never allows two terms at once."""
 
 from collections.abc import Callable
 
@@ -118,7 +118,7 @@ async def test_a_lease_with_the_maximum_number_of_transitions_is_acquired(
 async def test_a_released_lease_is_acquired_within_one_retry_period(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
-    """Whoever stands by looked a moment before it was released, so that the wait is as long as can be."""
+    """The follower read the lease just before it was released, so that the wait is as long as possible."""
     for number in range(20):
         one = start(f"one-{number}")
         await clock.advance(5)

@@ -1,4 +1,4 @@
-"""Objects from files: what is read, and what is refused with which words."""
+"""Objects from files: what is read, and the errors for the rest."""
 
 import os
 from pathlib import Path

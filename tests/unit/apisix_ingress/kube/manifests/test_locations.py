@@ -1,4 +1,4 @@
-"""Where in a manifest something stands."""
+"""Positions in manifests."""
 
 import pytest
 

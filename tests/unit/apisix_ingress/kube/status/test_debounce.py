@@ -1,4 +1,4 @@
-"""Keys that are woken: handed on together, each once, and none is lost."""
+"""Delayed keys: passed on together, each once, and none is lost."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""How fast Events are sent. What they say, and what becomes of them, is tested with an API server."""
+"""The rate of Events. Their content is tested with an API server."""
 
 import asyncio
 import contextlib
@@ -75,7 +75,7 @@ async def test_a_warning_waits_for_no_news() -> None:
 
 
 class FailingApi(EventsApi):
-    """Refuses Events, or fails, as often as it is told."""
+    """Rejects Events, or fails, a number of times."""
 
     def __init__(self, *errors: KubeError) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Whose the addresses of an Ingress are, by what the API server keeps of its writers."""
+"""The owner of an Ingress' addresses, by its managedFields."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ from tests.unit.apisix_ingress.kube.status.writing import AcceptingApi, key_of, 
 WEB = key_of("web")
 FLIP = frozenset({"status", "reason", "message"})
 FITTING = int(HIGH_RATE * PACE_SECONDS)
-"""So many conditions keep the bound beside changes, as the module says."""
+"""Number of conditions that keep the bound during changes, as in the module docstring."""
 
 
 # One object.
@@ -101,7 +101,7 @@ def test_five_thousand_statuses_take_less_than_ten_seconds() -> None:
 
 
 async def staleness(load: Load, seed: int) -> float:
-    """Change conditions at random for half a minute; return for how long at most a status was not what it should be."""
+    """Change conditions at random for half a minute; return the maximum time for which a status was outdated."""
     rng, clock, api, wanted = random.Random(seed), FakeClock(), AcceptingApi(), Wanted(load=load)
     keys = [key_of(f"r{number}", f"n{number % 3}") for number in range(FITTING // 2)]
     right_at, worst, end = {}, 0.0, clock.monotonic() + 30

@@ -1,4 +1,4 @@
-"""Which statuses are written, and how many in which time, where the schedule is used."""
+"""Which statuses are written, and at which rate, when the schedule is used."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ VICTIM = key_of("r", "victim")
 
 
 def all_well(load: Load, *others: ObjectKey) -> Wanted:
-    """Want the same condition for many objects of one namespace, and some others."""
+    """Desire the same condition for many objects of one namespace, and some others."""
     return Wanted(dict.fromkeys((*KEYS, *others), synced(1)), load)
 
 
@@ -102,7 +102,7 @@ async def test_the_log_has_each_status_but_for_successes_in_bulk(condition: Cond
 
 
 class EchoingApi(AcceptingApi):
-    """Its watch returns each patch before the response, and no write of anybody else."""
+    """Its watch returns each patch before the response, and no other writes."""
 
     writer: StatusWriter | None = None
 

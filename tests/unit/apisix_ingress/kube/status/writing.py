@@ -51,7 +51,7 @@ class AcceptingApi:
 async def writing(
     api: AcceptingApi, clock: FakeClock, keys: Iterable[ObjectKey], wanted: Wanted
 ) -> AsyncIterator[StatusWriter]:
-    """Write the statuses of objects; nothing is woken yet."""
+    """Write the statuses of objects; nothing is queued yet."""
     store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
     for key in keys:
         store.set(CustomObject(Meta("ApisixRoute", key.namespace, key.name, generation=1), {}))

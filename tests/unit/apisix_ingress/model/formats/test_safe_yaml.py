@@ -1,4 +1,4 @@
-"""YAML that is no JSON: every value that cannot be sent is refused by line, column and field."""
+"""YAML that is not JSON: every value that cannot be sent is reported by line, column and field."""
 
 import pytest
 

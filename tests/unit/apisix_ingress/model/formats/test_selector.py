@@ -1,4 +1,4 @@
-"""Label selectors: what parses, what matches, what is refused with which words."""
+"""Label selectors: parsing, matching, and error messages."""
 
 import pytest
 

@@ -48,7 +48,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "translation/upstreams/backends.py": ({"ApisixUpstream"}, "routes refer to them"),
     "translation/upstreams/settings.py": ({"ApisixUpstream"}, "settings of a Service"),
 }
-"""Module → the kinds that it reads or judges, and why. What only differs from kind to kind belongs into the table."""
+"""Module → the kinds that it names, and why. Other differences between kinds belong in the table."""
 
 
 def kinds_in(path: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""One spelling for each host, and what cannot be one."""
+"""The canonical form of hosts, and invalid hosts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which fields hold secrets: by plugin, by name, and what only sounds like it."""
+"""Which fields hold secrets: by plugin, by name, and names that are only similar."""
 
 from typing import Any
 

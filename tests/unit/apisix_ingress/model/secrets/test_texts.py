@@ -1,4 +1,4 @@
-"""What of a text is a credential, and how much of the text stays."""
+"""Credentials in texts, and how much of the text stays."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Keys that wait for their time, without a queue around them."""
+"""Delayed keys, without a queue."""
 
 from apisix_ingress.runtime.queue.delaying import DelayingHeap
 

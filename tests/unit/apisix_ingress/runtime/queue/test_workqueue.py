@@ -10,7 +10,7 @@ from tests.fakes.clock import FakeClock
 
 
 class Recorder(QueueObserver):
-    """An observer that writes down what it is told."""
+    """An observer that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, float]] = []

@@ -1,4 +1,4 @@
-"""Holders of hosts: from the first settling on a host stays with who has it, whatever is claimed later."""
+"""Holders of hosts: once the table is settled, a host stays with its holder, whatever is claimed later."""
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.state.hosts.host_holders import HostHolders, below_read, holder_read

@@ -1,4 +1,4 @@
-"""Namespaces that publish routes for one host: each of their objects reports it, in whatever order they came."""
+"""Namespaces that publish routes for one host: each of their objects reports it, in any order of events."""
 
 from __future__ import annotations
 

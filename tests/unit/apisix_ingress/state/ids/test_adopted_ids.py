@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from apisix_ingress.model.keys import RecordKey, RecordKind
-from apisix_ingress.model.names import NAME_LIMIT, told, wide_id
+from apisix_ingress.model.names import NAME_LIMIT, truncated, wide_id
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.ids.adopted_ids import AdoptedIds
 from apisix_ingress.state.ids.id_table import IdTable
@@ -18,7 +18,7 @@ SHORT = "849e9177"
 
 
 class Gateways:
-    """A settled table with names in use, and what clusters say in a term."""
+    """A settled table with names in use, and the records of clusters in a term."""
 
     def __init__(
         self, names: Mapping[str, Claimant], *, kind: RecordKind = "upstreams", compatible: bool = True
@@ -33,7 +33,7 @@ class Gateways:
         self.fitting: set[str] = set()
 
     def say(self, *held: str | tuple[str, str]) -> None:
-        """Adopt a cluster that holds records under these ids, by id and name, or of a kind that tells no name."""
+        """Adopt a cluster with records under these ids, by id and name, or of a kind without names."""
         pairs = [(each, "") if isinstance(each, str) else each for each in held]
         adoption = AdoptedIds(
             self.ids,
@@ -93,10 +93,10 @@ def test_long_names_are_recognized_by_their_shortened_form(limit: int) -> None:
     forged = forge(name, "evil_" + "x" * limit)
     slot = IdTable.slot("upstreams", name)
     found = Gateways({forged: OLD, name: YOUNG})
-    found.say((slot.id, told(name)), (wide_id(forged), told(forged)))
+    found.say((slot.id, truncated(name)), (wide_id(forged), truncated(forged)))
     assert found.ids.holder(slot) == name
     alone = Gateways({name: OLD})
-    alone.say((wide_id(name), told(name)))
+    alone.say((wide_id(name), truncated(name)))
     assert alone.ids.holder(slot) is None
 
 

@@ -1,4 +1,4 @@
-"""Ids of names whose CRC-32 is equal, and who hears of a change."""
+"""Ids of names with the same CRC-32, and notifications of changes."""
 
 from collections.abc import Iterable
 from itertools import permutations
@@ -19,7 +19,7 @@ UNBORN = Claimant("", OLD.owner)
 
 
 class Table:
-    """A table with what its listener heard, and gateways that hold what they are told to."""
+    """A table with its notifications, and gateways with scripted records."""
 
     def __init__(self, *, compatible: bool = True, settled: bool = False) -> None:
         self.heard: list[IndexKey] = []

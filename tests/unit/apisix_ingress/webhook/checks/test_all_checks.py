@@ -1,4 +1,4 @@
-"""The checks of an object: denied is what is wrong in it, warned of is what another object may mend."""
+"""The checks of an object: its own mistakes are denied, problems that other objects can fix are warnings."""
 
 from dataclasses import replace
 from typing import Any

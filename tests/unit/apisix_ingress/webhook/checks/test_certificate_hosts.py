@@ -1,4 +1,4 @@
-"""Hosts of certificates: one host has one certificate, whoever brings it."""
+"""Hosts of certificates: one host has one certificate across all objects."""
 
 from collections.abc import Iterable
 from dataclasses import replace

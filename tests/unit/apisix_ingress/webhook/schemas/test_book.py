@@ -1,4 +1,4 @@
-"""Plugin schemas: refused is what the gateway refuses, taken is what it takes, and no message holds a value."""
+"""Plugin schemas: the same verdicts as the gateway, and messages without values."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def compiled(schema: JsonObject) -> PluginSchema:
 
 
 def of_field(schema: JsonObject, value: Any) -> list[str]:
-    """Return what is wrong with a value of a field `x`."""
+    """Return the mistake in a value of a field `x`."""
     found = compiled({"type": "object", "properties": {"x": schema}}).mistakes({"x": value})
     assert all(path.startswith("x") for path, _ in found)
     return [sentence for _, sentence in found]

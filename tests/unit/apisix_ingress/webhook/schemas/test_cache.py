@@ -18,7 +18,7 @@ Answer = object | Exception
 
 
 class Gateway:
-    """Answers paths with documents or errors, and notes them."""
+    """Returns documents or errors for paths, and records the requests."""
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
         self.answers: dict[str, Answer] = {
@@ -131,7 +131,7 @@ async def running(cached: Cached, story: Callable[[], Awaitable[None]]) -> None:
 
 
 async def reads_of(cached: Cached, number: int) -> None:
-    """Wait until the cache has asked so often and settled; compiling takes a thread, which no clock knows of."""
+    """Wait until the cache has sent this many requests; compiling uses a thread, which the clock does not cover."""
     while cached.reads < number or cached.clock.next_wake is None:  # noqa: ASYNC110  # see above
         await asyncio.sleep(0.001)
 

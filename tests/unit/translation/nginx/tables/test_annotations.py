@@ -1,4 +1,4 @@
-"""The verdict table: values that are not valid, and what becomes of them."""
+"""The verdict table: values that are not valid, and their translation."""
 
 from __future__ import annotations
 

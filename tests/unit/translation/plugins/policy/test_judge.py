@@ -1,4 +1,4 @@
-"""What becomes of plugins under the review: attacks that were tried on a gateway, and what teams need every day."""
+"""Plugins under the review: attacks that were tried on a gateway, and everyday use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.network.internal_addresses import internal_addresses
 from crds.v2.common import Plugin
 from tests.unit.translation.objects import secret, world
-from translation.core.context import MOST_TOLD, Context
+from translation.core.context import MOST_REPORTED, Context
 from translation.core.options import Options
 from translation.plugins.configs import Plugins, translate_plugins
 from translation.plugins.policy.judge import MOST_REVIEWED
@@ -273,7 +273,7 @@ def test_what_a_secret_adds_is_reviewed() -> None:
 
 
 def test_a_consumer_may_have_credentials_only() -> None:
-    """A gateway puts a consumer's plugins in place of those of whatever route lets it in."""
+    """A gateway replaces the plugins of the route that admits a consumer by the consumer's plugins."""
     restriction = {"whitelist": ["evil_evil"]}
     assert told(translate("consumer-restriction", restriction)[1]) == []
     _, scope = translate("consumer-restriction", restriction, kind="ApisixConsumer")
@@ -350,8 +350,8 @@ def test_plugins_that_take_too_long_to_review_are_refused(name: str, config: Jso
 
 def test_review_ends_after_enough_problems() -> None:
     _, scope = translate("traffic-split", split(nodes={f"127.0.{n // 256}.{n % 256}:80": 1 for n in range(5000)}))
-    assert len(scope.problems) == MOST_TOLD
-    assert scope.reviewed < MOST_TOLD * 30
+    assert len(scope.problems) == MOST_REPORTED
+    assert scope.reviewed < MOST_REPORTED * 30
 
 
 def test_control_characters_of_a_field_are_not_repeated() -> None:

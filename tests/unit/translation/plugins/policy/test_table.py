@@ -1,4 +1,4 @@
-"""The table against the fields that plugins have: nothing is left out, and nothing is made up.
+"""The table compared with the fields of plugins: it is complete and has no unknown fields.
 
 `fields-<version>.json` is made of what a gateway publishes; `fields-source-<version>.json` holds plugins that the
 gateway was built without, and fields that its schemas leave open, from their source.

@@ -1,4 +1,4 @@
-"""Whether a rewritten path stays a path: the gateway puts it right behind the name of its upstream."""
+"""Whether a rewritten path stays a path: the gateway appends it to the name of its upstream."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Loopback servers that misbehave in one way each, for tests of what a client makes of it."""
+"""Loopback servers that each misbehave in one way, for tests of clients."""
 
 import asyncio
 import ssl

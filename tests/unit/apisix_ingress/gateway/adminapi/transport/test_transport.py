@@ -46,7 +46,7 @@ async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 
 
 class Hanging:
-    """Says nothing; tells when a request has come, and so holds its connection."""
+    """Never responds; signals when a request has arrived, and keeps its connection."""
 
     def __init__(self) -> None:
         self.arrived = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What the engine does about ids that may be somebody else's: looks before first writes, and ids that change hands."""
+"""Ids that may belong to other records: checks before first writes, and ids that move to another name."""
 
 import asyncio
 from dataclasses import replace

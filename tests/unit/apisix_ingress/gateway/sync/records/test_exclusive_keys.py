@@ -126,7 +126,7 @@ async def test_what_lets_go_keeps_what_it_had_and_is_to_keep() -> None:
 
 @on_stage
 async def test_what_lets_go_after_a_start_keeps_what_a_list_showed_and_has_the_rest_at_once() -> None:
-    """What is asked for of a plugin that it has may have changed as well: nobody else waits for that one."""
+    """The desired configuration of a plugin that it keeps may change too: no other record waits for that plugin."""
     stored = [rule(FIRST, "cors", "echo"), rule(SECOND, "gzip", "echo2")]
     want = {
         FIRST: make_record(FIRST, plugins={"gzip": {}, "echo": {"n": 2}}),

@@ -1,4 +1,4 @@
-"""Single records that the gateway refuses, or that wait for others: what is told, what goes on."""
+"""Single records that the gateway rejects, or that wait for others: what is reported, and what continues."""
 
 import asyncio
 import logging
