@@ -59,7 +59,8 @@ def _sentence(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]
         more = f", and {len(critical) - 1} more" if len(critical) > 1 else ""
         return "bad", f"{clean(critical[0].title)}{more}", clean(critical[0].message)
     if urgent := [each for each in findings if each.severity != "warning"]:
-        return "bad" if _is_severe(urgent) else "warn", _needs(urgent), f"{some}."
+        detail = f"{some}." if facts.controller.leads else _of_follower(facts, total)
+        return "bad" if _is_severe(urgent) else "warn", _needs(urgent), detail
     if not facts.controller.leads:
         return "idle", "This replica follows", _of_follower(facts, total)
     if total == 0:
@@ -85,8 +86,10 @@ def _needs(urgent: Sequence[Finding]) -> str:
 
 def _of_follower(facts: PageInputs, total: int) -> str:
     leader = clean(facts.controller.leader)
-    who = f"{leader} leads and knows the state of the gateways" if leader else "No leader is known yet"
-    return f"{who}. {plural(total, 'route')} translated here."
+    if not leader:
+        return f"No leader is known yet. {plural(total, 'route')} translated here."
+    pod = leader.rpartition("_")[0]
+    return f"{leader} leads and knows the state of the gateways: forward the port of Pod {pod} to see it."
 
 
 def tiles(facts: PageInputs, snapshot: Snapshot) -> list[JsonObject]:

@@ -73,7 +73,7 @@ async def test_route_that_is_on_its_way_is_no_problem() -> None:
 async def test_follower_names_the_leader_instead() -> None:
     harness = make_harness(service(), ENDPOINTS, shop(), clusters=[ScriptedCluster(taken_over=False)])
     harness.controller.leads, harness.controller.leader = False, "pod-b_2"
-    want = "pod-b_2 leads and knows the state of the gateways. 1 route translated here."
+    want = "pod-b_2 leads and knows the state of the gateways: forward the port of Pod pod-b to see it."
     assert await headline_of(harness) == ("idle", "This replica follows", want)
 
 
@@ -100,3 +100,11 @@ async def test_tiles_count_what_fails() -> None:
     }
     assert "1 failing" in page
     assert "<title>(1) Overview" in page
+
+
+async def test_follower_does_not_count_live_routes_beside_problems() -> None:
+    broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    harness = make_harness(service(), ENDPOINTS, shop(), broken, clusters=[ScriptedCluster(taken_over=False)])
+    harness.controller.leads, harness.controller.leader = False, ""
+    want = ("bad", "1 object needs attention", "No leader is known yet. 1 route translated here.")
+    assert await headline_of(harness) == want
