@@ -341,7 +341,7 @@ class AdminClient:
         async def attempt() -> Reply:
             began, status = loop.time(), None
             try:
-                reply = await self._transport.carry(call)
+                reply = await self._transport.send(call)
                 status = reply.status_code
                 return reply
             finally:

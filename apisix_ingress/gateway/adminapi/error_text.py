@@ -42,7 +42,7 @@ _LONGEST_WORD = 256
 _SAID = re.compile(r'"(?:error_msg|message)"\s*:\s*"((?:[^"\\]++|\\.)*+)', re.DOTALL)
 
 
-def said(content: bytes, status: int) -> str:
+def message_of(content: bytes, status: int) -> str:
     """Return the message of a reply: `error_msg` with `description`, the title of an HTML page, or plain text."""
     if len(content) > LONGEST_ERROR:
         return _of_text(content[:LONGEST_ERROR].decode("utf-8", "replace")) or f"HTTP {status}"

@@ -12,7 +12,7 @@ import orjson
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.admin_key import Fields
-from apisix_ingress.gateway.adminapi.error_text import said, scrub
+from apisix_ingress.gateway.adminapi.error_text import message_of, scrub
 from apisix_ingress.gateway.adminapi.list_parser import NoList, items_of
 from apisix_ingress.gateway.adminapi.transport import Reply
 from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
@@ -78,7 +78,7 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
         secrets: Other texts to mask.
     """
     status = reply.status_code
-    plain = said(reply.content, status)
+    plain = message_of(reply.content, status)
     words = scrub(plain, body, *secrets)
     if status in (401, 403):
         return _unauthorized(status, words, fields)
@@ -107,7 +107,7 @@ def strange(
 ) -> GatewayUnavailable:
     """Return the error for a reply to a write that is not from an Admin API; the write may have been carried out."""
     status = reply.status_code
-    words = scrub(said(reply.content, status), body, *secrets)
+    words = scrub(message_of(reply.content, status), body, *secrets)
     repeated = f" ({words})" if words != f"HTTP {status}" else ""
     message = f"{what}: HTTP {status}, but the response is not from an Admin API{repeated}: check {fields.url}"
     return GatewayUnavailable(message, status=status)
@@ -149,7 +149,7 @@ def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:
 
 def is_disabled(reply: Reply) -> bool:
     """Return whether the gateway does not serve the requested kind."""
-    words = said(reply.content, reply.status_code)
+    words = message_of(reply.content, reply.status_code)
     return (reply.status_code == 404 and _UNSUPPORTED in words) or (
         reply.status_code == 400 and STREAM_DISABLED in words
     )

@@ -80,7 +80,7 @@ class Reply:
 class HttpTransport(Protocol):
     """Sends requests; implemented by `AiohttpTransport`."""
 
-    async def carry(self, call: Request) -> Reply:
+    async def send(self, call: Request) -> Reply:
         """Send a request and read the reply up to its limit; raises httpx.TransportError."""
 
     async def aclose(self) -> None:
@@ -123,7 +123,7 @@ class AiohttpTransport:
         self._connector: aiohttp.TCPConnector | None = None
         self._connection: RawConnection | None = None
 
-    async def carry(self, call: Request) -> Reply:
+    async def send(self, call: Request) -> Reply:
         """Send a request and read the reply up to its limit.
 
         Raises:

@@ -13,7 +13,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 
 Adopt = Callable[[str, Mapping[RecordKey, ObservedRecord]], Awaitable[None]]
-"""Called with the name of a cluster and its records that are, or may be, ours; returns once ids follow them."""
+"""Called with the name of a cluster and its records that are, or may be, owned; returns once ids follow them."""
 
 
 async def adopt_nothing(cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> None:

@@ -131,7 +131,7 @@ class RecordDriver:
             self.order.begin_batch()
         for key in keys:
             record, slot = self.wanted(key), self.table.slot(key)
-            # It is retried anyway: the desired record may no longer need what it was rejected for.
+            # It is retried anyway: the desired record may no longer want the key that the holder has.
             if slot.holder is not None:
                 self.table.set_holder(slot, None)
             slot.release = False

@@ -76,7 +76,7 @@ class SyncObserver:
         """Handle the end of a write; `status` is `ok` or the name of the error."""
 
     def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
-        """Note that the gateway carried out a write: what changed, and the name of the record, empty if unknown."""
+        """Handle a write that the gateway carried out: the change, and the name of the record, empty if unknown."""
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Handle the end of an audit; `ok` is False if the cluster could not be read."""

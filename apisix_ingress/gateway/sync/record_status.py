@@ -48,7 +48,7 @@ class RecordStatus:
         """Return the state of a record that is desired, not applied and not rejected."""
         key, on = slot.key, slot.blocked_on
         if on is not None:
-            # It names no rival: those are written one after the other, and its turn will come.
+            # Records with the same exclusive key are written one after the other, so this wait is short.
             return self._blocked(on) if on in record.refs else PENDING
         if not self._order.is_counted(slot.key) and slot.is_of_another(record.name):
             return RecordState("waiting", f"the gateway has the record {key} of another object, whose id is the same")
@@ -56,7 +56,7 @@ class RecordStatus:
         if isinstance(error, DependencyPending | NotTried):
             return RecordState("waiting", str(error))
         if error is not None:
-            # A gateway that crashes at a record answers: to wait for it may be in vain.
+            # A gateway that replies 500 to this record is reachable, so the failure may be permanent.
             is_away = isinstance(error, GatewayUnavailable) and not is_crash(error)
             return RecordState("unreachable", explained(error), is_away)
         if record.existing_only and slot.observed is None:

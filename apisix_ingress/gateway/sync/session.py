@@ -67,7 +67,7 @@ class SyncSession:
         self.audit = Audit(self.driver, backend, on_listed=self._writer.checks.listed)
         self._spot_check = SpotCheck(self.driver, backend, is_expected=self.audit.is_expected, suspect=self._suspect)
         self._suspected = False
-        # Changes have to be queued from before the first comparison on, which takes its time.
+        # Changes are queued from the start of the first comparison, which takes a while.
         self._queues_changes = False
         self._audit_due = 0.0
         self._log = log.bind(cluster=config.name)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from apisix_ingress.gateway.adminapi.error_text import LIMIT, said, scrub
+from apisix_ingress.gateway.adminapi.error_text import LIMIT, message_of, scrub
 from apisix_ingress.model.json import JsonObject
 
 SECRET = "".join(f"{number:02x}" for number in range(0x20, 0x60))
@@ -35,8 +35,8 @@ def test_a_body_of_400000_texts_is_looked_at_once() -> None:
 )
 def test_a_long_reply_takes_linear_time(piece: str) -> None:
     text = piece * 150_000
-    assert len(scrub(said(text.encode(), 500), with_secret())) <= LIMIT
-    assert len(scrub(said(json.dumps({"error_msg": text}).encode(), 400), with_secret())) <= LIMIT
+    assert len(scrub(message_of(text.encode(), 500), with_secret())) <= LIMIT
+    assert len(scrub(message_of(json.dumps({"error_msg": text}).encode(), 400), with_secret())) <= LIMIT
 
 
 def test_names_and_levels_of_a_body_take_linear_time() -> None:
@@ -96,4 +96,4 @@ def test_names_that_matter_stay() -> None:
 
 def test_the_message_of_an_answer_that_was_cut_off_is_still_said() -> None:
     content = json.dumps({"error_msg": 'property "x" failed\nwith "' + "v" * 100_000 + '"'}).encode()[:65536]
-    assert scrub(said(content, 400), {}).startswith('property "x" failed with "***"')
+    assert scrub(message_of(content, 400), {}).startswith('property "x" failed with "***"')

@@ -40,7 +40,7 @@ def backend(url: str, largest_list: int = 2**20) -> AdminClient:
 async def test_an_endless_answer_is_cut_off(payload: bytes | None, status: int, want: int) -> None:
     async with asyncio.timeout(BOUND), serving(pouring(ENDLESS % status, CHUNK)) as url:
         transport = AiohttpTransport(connections=1)
-        got = await transport.carry(Request("PUT" if payload else "GET", url, (), payload, Limits(), LARGEST_ANSWER))
+        got = await transport.send(Request("PUT" if payload else "GET", url, (), payload, Limits(), LARGEST_ANSWER))
         await transport.aclose()
     assert (got.status_code, got.is_cut, got.content) == (status, True, b"x" * want)
 
@@ -50,7 +50,7 @@ async def test_an_answer_of_the_most_bytes_is_whole() -> None:
     async with asyncio.timeout(BOUND), serving(pouring(head, PIECE, 8)) as url:
         transport = AiohttpTransport(connections=1)
         for most, is_cut in ((8 * len(PIECE), False), (8 * len(PIECE) - 1, True)):
-            got = await transport.carry(Request("GET", url, (), None, Limits(), most))
+            got = await transport.send(Request("GET", url, (), None, Limits(), most))
             assert (got.is_cut, len(got.content)) == (is_cut, 65536 if is_cut else 8 * len(PIECE))
         await transport.aclose()
 

@@ -11,7 +11,7 @@ class HttpxCarrier:
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
 
-    async def carry(self, call: Request) -> Reply:
+    async def send(self, call: Request) -> Reply:
         request = httpx.Request(call.method, call.url, headers=list(call.headers), content=call.payload)
         reply = await self._transport.handle_async_request(request)
         return Reply(reply.status_code, await reply.aread(), reply.headers)
@@ -30,7 +30,7 @@ class CarriedTransport(httpx.AsyncBaseTransport):
         limits = Limits(**request.extensions.get("timeout", {}))
         payload = await request.aread() if request.method != "GET" else None
         call = Request(request.method, str(request.url), request.headers.multi_items(), payload, limits)
-        reply = await self._transport.carry(call)
+        reply = await self._transport.send(call)
         return httpx.Response(reply.status_code, headers=list(reply.headers.items()), content=reply.content)
 
     async def aclose(self) -> None:

@@ -41,40 +41,40 @@ def put(url: str, body: bytes, seconds: float) -> Request:
 async def test_request_is_not_sent_after_its_deadline(size: int) -> None:
     async with recording() as (transport, url, paths):
         with pytest.raises(httpx.PoolTimeout):
-            await transport.carry(put(f"{url}/late", b"x" * size, -0.001))
-        await transport.carry(put(f"{url}/in-time", b"x" * size, 60))
+            await transport.send(put(f"{url}/late", b"x" * size, -0.001))
+        await transport.send(put(f"{url}/in-time", b"x" * size, 60))
     assert paths == [b"/in-time"]
 
 
 @pytest.mark.parametrize("size", [0, 10, 100_000])
 async def test_process_that_was_frozen_while_it_connected_does_not_send(size: int) -> None:
     async with recording() as (transport, url, paths):
-        sending = asyncio.create_task(transport.carry(put(f"{url}/late", b"x" * size, 0.05)))
+        sending = asyncio.create_task(transport.send(put(f"{url}/late", b"x" * size, 0.05)))
         await asyncio.sleep(0)  # the connection is on its way
         time.sleep(0.1)  # noqa: ASYNC251  # the freeze
         with pytest.raises(httpx.TransportError):
             await sending
-        await transport.carry(put(f"{url}/last", b"{}", 60))
+        await transport.send(put(f"{url}/last", b"{}", 60))
     assert paths == [b"/last"]
 
 
 async def test_process_that_was_frozen_does_not_send_the_large_body_that_it_was_about_to_send() -> None:
     async with recording() as (transport, url, paths):
-        await transport.carry(put(f"{url}/first", b"{}", 60))
-        sending = asyncio.create_task(transport.carry(put(f"{url}/late", b"x" * 100_000, 0.05)))
+        await transport.send(put(f"{url}/first", b"{}", 60))
+        sending = asyncio.create_task(transport.send(put(f"{url}/late", b"x" * 100_000, 0.05)))
         await asyncio.sleep(0)  # the head is ready on the kept connection, the body is written in the next step
         time.sleep(0.1)  # noqa: ASYNC251  # the freeze
         with pytest.raises(httpx.TransportError):
             await sending
-        await transport.carry(put(f"{url}/last", b"{}", 60))
+        await transport.send(put(f"{url}/last", b"{}", 60))
     assert paths == [b"/first", b"/last"]
 
 
 async def test_a_small_request_is_on_its_way_in_the_step_that_looks_at_its_deadline() -> None:
     async with recording() as (transport, url, paths):
-        await transport.carry(put(f"{url}/first", b"{}", 60))
+        await transport.send(put(f"{url}/first", b"{}", 60))
         # Long enough for a busy machine to get as far as that step.
-        sending = asyncio.create_task(transport.carry(put(f"{url}/in-time", b"{}", 0.5)))
+        sending = asyncio.create_task(transport.send(put(f"{url}/in-time", b"{}", 0.5)))
         await asyncio.sleep(0)
         time.sleep(0.6)  # noqa: ASYNC251  # the freeze
         assert (await sending).status_code == 200

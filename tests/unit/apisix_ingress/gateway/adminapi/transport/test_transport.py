@@ -305,7 +305,7 @@ async def test_refusal_of_a_large_body_is_read_before_all_of_it_is_sent() -> Non
     transport = AiohttpTransport(connections=1)
     async with serving(refuse) as url:
         limits = Limits(connect=30, read=30, write=30, pool=30)
-        reply = await transport.carry(Request("PUT", f"{url}/large", (), LARGE, limits))
+        reply = await transport.send(Request("PUT", f"{url}/large", (), LARGE, limits))
         assert reply.status_code == 413
         connector = transport._connector
         assert connector is not None
@@ -329,7 +329,7 @@ async def test_a_body_that_stalled_is_not_sent_later(monkeypatch: pytest.MonkeyP
     async with serving(take_nothing) as url:
         limits = Limits(connect=30, read=30, write=0.2, pool=30)
         with pytest.raises(httpx.WriteTimeout):
-            await transport.carry(Request("PUT", url, (), LARGE, limits))
+            await transport.send(Request("PUT", url, (), LARGE, limits))
     before, after = left
     assert before > 0
     assert after == 0
@@ -366,7 +366,7 @@ async def test_a_header_that_would_end_a_line_is_not_sent(header: tuple[str, str
     async with serving(answer) as url:
         transport = AiohttpTransport(connections=1)
         with pytest.raises(httpx.LocalProtocolError):
-            await transport.carry(Request("PUT", url, [header], b"{}", Limits()))
+            await transport.send(Request("PUT", url, [header], b"{}", Limits()))
         await transport.aclose()
 
 
@@ -374,7 +374,7 @@ async def test_a_header_that_would_end_a_line_is_not_sent(header: tuple[str, str
 async def test_an_address_that_is_none_is_told_apart_from_a_gateway_that_is_away(url: str) -> None:
     transport = AiohttpTransport(connections=1)
     with pytest.raises(httpx.UnsupportedProtocol):
-        await transport.carry(Request("PUT", url, [], b"{}", Limits()))
+        await transport.send(Request("PUT", url, [], b"{}", Limits()))
     await transport.aclose()
 
 
