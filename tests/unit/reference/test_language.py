@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from reference import language
-from reference.language import Finding, baseline, findings, main, sources
-from reference.pages import ROOT
+from reference.language import Finding, findings, main, sources
 
 ADVICE = language.BANNED[r"\bnobody\b"]
 
@@ -105,18 +104,8 @@ def test_checks_pages_product_chart_and_modules_of_tests(tmp_path: Path) -> None
     ]
 
 
-def test_fails_on_findings_outside_the_baseline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_findings_make_the_exit_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = _repository(tmp_path)
-    monkeypatch.setattr(language, "BASELINE", tmp_path / "baseline.txt")
-    (tmp_path / "baseline.txt").write_text("# to do\ndeploy/\nproviders/\n")
     assert main([], root) == 1
     assert "docs/a.md:1: 'Nobody'" in capsys.readouterr().err
-    (tmp_path / "baseline.txt").write_text("deploy/\nproviders/\ndocs/a.md\n")
-    assert main([], root) == 0
-    assert main(["docs/a.md"], root) == 1
-
-
-def test_the_baseline_names_only_what_exists() -> None:
-    assert [name for name in baseline() if not (ROOT / name).exists()] == []
+    assert main(["docs/b.md"], root) == 0
