@@ -321,12 +321,17 @@ def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: Star
     rules = [{"backendRefs": [{"name": "web", "port": 80}]}]
     others = {"GRPCRoute": "http", "TCPRoute": "tcp", "UDPRoute": "udp", "TLSRoute": "tls"}
     listeners = [{"name": "more", "port": 81, "protocol": "HTTP"}]
+    stage.serve("secured")
+    target = {"group": "", "kind": "Service", "name": "secured"}
+    validation = {"hostname": "secured.example.org", "wellKnownCACertificates": "System"}
     stage.apply(
         [
             gateway_kinds.make("GatewayClass", "apisix", controllerName=gateway_kinds.CONTROLLER),
             entry,
             gateway_kinds.make("ListenerSet", "set", parentRef={"name": "gw"}, listeners=listeners),
             gateway_kinds.http_route(f"gw.{stage.host}"),
+            gateway_kinds.http_route(f"tls.{stage.host}", {"name": "secured", "port": 80}, name="secured"),
+            gateway_kinds.make("BackendTLSPolicy", "secured", targetRefs=[target], validation=validation),
             *(
                 gateway_kinds.make(kind, "web", parentRefs=[{"name": "gw", "sectionName": section}], rules=rules)
                 for kind, section in others.items()
@@ -339,6 +344,8 @@ def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: Star
     for kind, name in (("Gateway", "gw"), ("ListenerSet", "set")):
         stage.api.wait(kind, name, lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
     stage.api.wait("GatewayClass", "apisix", lambda item: "status" in (item or {}), "a status")
+    policy = "BackendTLSPolicy"
+    stage.api.wait(policy, "secured", lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
     (controller,) = stage.controllers
     assert controller.stop() == 0
     rights = [each for each in granted(shown.manifests) if each.group == GROUP or each.resource == "configmaps"]
