@@ -5,7 +5,7 @@ Filled by the sync engines and by `wiring/fanout.py`, on the hot path: each call
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -86,8 +86,8 @@ class History(SyncObserver):
         self._standing: object = None
         self._clock = clock
         self._clusters: dict[str, ClusterHistory] = {}
-        self._changes: dict[tuple[str, RecordKey], RecordChange] = {}
-        self._since: dict[ObjectKey | tuple[str, RecordKey], datetime] = {}
+        self._changes: OrderedDict[tuple[str, RecordKey], RecordChange] = OrderedDict()
+        self._since: OrderedDict[ObjectKey | tuple[str, RecordKey], datetime] = OrderedDict()
 
     def of(self, cluster: str) -> ClusterHistory:
         """Return what happened in a cluster."""
@@ -124,7 +124,7 @@ class History(SyncObserver):
         elif what not in self._since:
             self._since[what] = self._clock.now()
             if len(self._since) > MOST_SINCE:
-                del self._since[next(iter(self._since))]
+                self._since.popitem(last=False)
 
     def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
         """Remember a change; an earlier one of the same record is forgotten."""
@@ -132,7 +132,7 @@ class History(SyncObserver):
         times = known.times + 1 if known is not None else 1
         self._changes[cluster, key] = RecordChange(self._clock.now(), cluster, key, change, name, times)
         if len(self._changes) > MOST_CHANGES:
-            del self._changes[next(iter(self._changes))]
+            self._changes.popitem(last=False)
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Record when a cluster was compared."""

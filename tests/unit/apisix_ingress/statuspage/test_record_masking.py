@@ -91,6 +91,13 @@ async def test_no_page_shows_a_credential_that_an_object_has_in_clear_text() -> 
             f"api/record?kind=routes&id={key.id}",
             "api/routes?body=yes",
             "problems",
+            "api/problems",
+            "hosts",
+            "records",
+            "changes",
+            "certificates",
+            "search?q=a",
+            "api/search?q=route",
             "api/object?kind=ApisixUpstream&namespace=default&name=odd",
             "api/explain?url=http://a.example/",
         ):
