@@ -1,6 +1,7 @@
 """The page of ingress-nginx: the verdict on every annotation and on the keys of its ConfigMap, from the tables."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,16 +80,27 @@ _OUTCOMES: dict[Outcome, str] = {
 def page() -> str:
     """Return the page."""
     parts = [INTRODUCTION.rstrip()]
-    for group in groups():
-        rows = [row for row in TABLE.values() if row.group == group]
-        parts += [
-            f"## {group[0].upper()}{group[1:]}",
-            table(("annotation", "verdict", "invalid value"), map(_row, rows)),
-        ]
+    parts += ["## Annotations", _GROUPS, table(("group", "annotations", "verdicts"), map(_group, groups()))]
     keys = ((code(key), _told(verdict)) for key, verdict in _keys())
     parts += ["## ConfigMap", _CONFIG_MAP, table(("key", "verdict"), keys)]
     parts += ["## Replay", _REPLAY.format(*_totals()), table(("group", "cases", "as recorded"), _results())]
     return "\n\n".join(parts) + "\n"
+
+
+def rows_of(group: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of the table of a group: annotation, verdict, and what an invalid value leads to."""
+    return map(_row, (row for row in TABLE.values() if row.group == group))
+
+
+_GROUPS = "Each group has a page with the verdict on every value, an example with its plugins, and alternatives."
+
+
+def _group(group: str) -> tuple[str, str, str]:
+    rows = [row for row in TABLE.values() if row.group == group]
+    levels = Counter("by value" if callable(row.verdict) else row.verdict.level for row in rows)
+    counts = ", ".join(f"{count} {level}" for level, count in sorted(levels.items()))
+    link = f"[{group[0].upper()}{group[1:]}](ingress-nginx/{group.lower().replace(' ', '-')}.md)"
+    return link, ", ".join(code(row.name) for row in rows), counts
 
 
 _RESULTS = Path(__file__).parents[1] / "e2e/nginx/results.json"

@@ -10,6 +10,7 @@ from reference import (
     documents,
     examples,
     ingress_nginx,
+    ingress_nginx_groups,
     logs,
     objects,
     plugins,
@@ -18,7 +19,7 @@ from reference import (
 
 ROOT = Path(__file__).parents[1]
 PAGES = "docs/reference"
-OWN_FOLDERS = (f"{PAGES}/examples", f"{PAGES}/objects")
+OWN_FOLDERS = (f"{PAGES}/examples", f"{PAGES}/objects", f"{PAGES}/ingress-nginx")
 """Folders that contain only generated files."""
 
 
@@ -31,6 +32,7 @@ def files() -> dict[str, str]:
     found |= {f"{PAGES}/examples/{topic}.md": examples.page(topic) for topic in examples.TOPICS}
     found |= {f"{PAGES}/annotations.md": annotations.page(), f"{PAGES}/versions.md": versions.page()}
     found |= {f"{PAGES}/plugins-multi-tenant.md": plugins.page(), f"{PAGES}/ingress-nginx.md": ingress_nginx.page()}
+    found |= {f"{PAGES}/ingress-nginx/{name}": text for name, text in ingress_nginx_groups.pages()}
     found |= documents.files()
     found |= {"docs/gateway-api.md": conformance.page(), f"{PAGES}/logs.md": logs.page()}
     return found | {f"deploy/observability/{name}": text for name, text in dashboards.files().items()}

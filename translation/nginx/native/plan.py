@@ -17,6 +17,7 @@ from translation.core.result import Translation
 from translation.nginx.effects.balancing.backends import port_number
 from translation.nginx.host import ranked, translate_host
 from translation.nginx.native.model import STEPS, Certificate, HostPlan, Place, Share, Step, Var
+from translation.nginx.native.plugins import refused
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Location, Server, build_server
 from translation.nginx.sources import Source, sources_of_host
@@ -129,10 +130,12 @@ def _steps(body: FrozenJson, known: _Records) -> Iterator[Step]:
     """Yield a step for each rule of a canary, in their order, and one for the requests that no rule takes."""
     when = tuple(each for each in body.get("vars", ()) if each[0] != _PATH)
     plugins, upstream = dict(body.get("plugins", {})), body.get("upstream_id", "")
+    if answer := refused(plugins):
+        plugins, upstream = dict(answer), ""
     split = plugins.pop(SPLIT, None)
     fields: _Fields = {
         "plugins": plugins,
-        "timeout": body.get("timeout", {}),
+        "timeout": body.get("timeout", {}) if upstream else {},
         "limits": known.limits.get(body.get("plugin_config_id", ""), {}),
     }
     first = body["priority"] * STEPS + STEPS - 1

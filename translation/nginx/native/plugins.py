@@ -9,9 +9,17 @@ from apisix_ingress.model.json import JsonObject
 from translation.nginx.functions.attached import FIELD
 
 _FUNCTIONS = ("serverless-pre-function", "serverless-post-function")
+_ERRORS = "custom-http-errors: error responses are passed unchanged; use the plugin error-page"
+_RETRIES = "proxy-next-upstream, proxy-http-version: only failed connections are retried, and backends get HTTP/1.1"
+_ANSWERS = "proxy-redirect-*, proxy-cookie-*: redirects and cookies of backends are passed unchanged"
 _LOST = {
     "always": "",
     "forwarded": "use-forwarded-headers: backends get scheme, host and port of the connection, not those of the proxy",
+    "mirror": "mirror-target: no copies are sent; use the plugin proxy-mirror",
+    "errors": _ERRORS,
+    **dict.fromkeys(("redirect", "cookie_path", "cookie_domain"), _ANSWERS),
+    **dict.fromkeys(("again", "tries", "any_method", "timeout", "version"), _RETRIES),
+    "limit": "",
 }
 """Values of functions that protect nothing → what is different without the function; any other closes the path."""
 
@@ -37,15 +45,29 @@ class Plain:
     differs: tuple[str, ...] = ()
 
 
-def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
-    """Return plugins that a manifest may have instead of the provider's."""
-    kept = {name: config for name, config in plugins.items() if name not in _FUNCTIONS}
+def function_values(plugins: Mapping[str, JsonObject]) -> JsonObject:
+    """Return the values that the functions of a route read."""
     values: JsonObject = {}
     for name in _FUNCTIONS:
         values |= plugins.get(name, {}).get(FIELD, {})
+    return values
+
+
+def refused(plugins: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
+    """Return the plugins of a route that refuses requests by a function with an error page; empty for any other."""
+    status = function_values(plugins).get("refused")
+    return {"fault-injection": {"abort": {"http_status": status}}} if status else {}
+
+
+def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
+    """Return plugins that a manifest may have instead of the provider's."""
+    kept = {name: config for name, config in plugins.items() if name not in _FUNCTIONS}
+    values = function_values(plugins)
+    if "limit" in values:
+        kept.setdefault("client-control", {"max_body_size": values["limit"]})
     if "basic" in values or "waived" in values:
         return Plain(closed=_BASIC)
-    differs = [_LOST[name] for name in values if _LOST.get(name)]
+    differs = dict.fromkeys(_LOST[name] for name in values if _LOST.get(name))
     if unknown := next((name for name in values if name not in _LOST and name != "external"), ""):
         return Plain(closed=f"the provider serves it with a function ({unknown}), and manifests have none")
     external = values.get("external")

@@ -132,3 +132,23 @@ def test_each_host_has_its_own_objects() -> None:
 
     assert list(found.hosts) == ["a.test", "shop.test"]
     assert kinds(found) == ["ApisixRoute", "ApisixUpstream"]
+
+
+def test_a_path_with_error_pages_keeps_its_address_list_and_its_backend() -> None:
+    errors = {"kind": "Service", "metadata": {"name": "errors", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]}}
+    item = ingress(
+        "web",
+        ("/", "Prefix"),
+        custom_http_errors="403,503",
+        default_backend="errors",
+        whitelist_source_range="10.0.0.0/8",
+    )
+
+    found = written("apisixroute", item, errors)
+
+    (route,) = (each for each in found.hosts["shop.test"] if each["kind"] == "ApisixRoute")
+    rules = route["spec"]["http"]
+    assert {each["serviceName"] for rule in rules for each in rule.get("backends", ())} == {"web"}
+    assert all(rule["match"]["remoteAddrs"] == ["10.0.0.0/8"] for rule in rules if rule.get("backends"))
+    assert notes(found, "closed") == []
+    assert any("custom-http-errors" in reason for reason in notes(found, "differs"))
