@@ -31,6 +31,7 @@ _CLI_HEAD = f"""{_GENERATED}
 `apisix-ingress COMMAND`, also `python -m apisix_ingress COMMAND`. As a kubectl plugin, it is
 `kubectl apisix-ingress COMMAND`. Every command has `--help` with examples. Exit status 0 means success without
 findings, 1 that the command found something, 2 that it failed; the section of each command has the details.
+Where the package does not install the plugin, link the program as `kubectl-apisix_ingress` in a folder of `PATH`.
 
 Colours appear on a terminal only, and not if `NO_COLOR` is set. `apisix-ingress --install-completion` installs shell
 completion. A gateway's address and key come from `--config`, the environment

@@ -358,10 +358,13 @@ class AdminClient:
         except httpx.RequestError as error:
             # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
             error.__traceback__ = None
-            words = scrub(str(error), None, self._key.secret) or "no answer"
             sent = resent or not isinstance(error, _NOT_SENT)
-            what = f"{method} {path}: {type(error).__name__}"
-            raise self._placed(GatewayUnavailable(f"{what}: {words}", sent=sent), what) from error
+            what, words = f"{method} {path}: {type(error).__name__}", scrub(str(error), None, self._key.secret)
+            if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+                # The wording of a request that ends by its own limit.
+                seconds = limits.read if isinstance(error, httpx.ReadTimeout) else limits.write
+                what, words = f"{method} {path}", f"no answer within {seconds or self._timeout:g} s"
+            raise self._placed(GatewayUnavailable(f"{what}: {words or 'no answer'}", sent=sent), what) from error
 
     async def _send_again(self, method: str, path: str, attempt: Callable[[], Awaitable[Reply]]) -> Reply:
         # Constructing the policy takes longer than a write, so it is used only in this rare case.

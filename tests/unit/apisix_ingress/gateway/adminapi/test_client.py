@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -311,3 +312,14 @@ async def test_every_request_that_was_sent_with_the_old_key_is_repeated_with_the
         (tmp_path / "next").write_text("new-key")
         (tmp_path / "next").replace(path)
         replaced.set()
+
+
+@pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.WriteTimeout])
+async def test_a_silent_gateway_has_one_wording_whichever_limit_ends_the_request(error: type[Exception]) -> None:
+    def silent(request: httpx.Request) -> httpx.Response:
+        raise error("Timeout on reading data from socket")
+
+    with pytest.raises(GatewayUnavailable) as caught:
+        await make_backend(silent).look(ROUTE)
+    assert re.fullmatch(r"GET \S+: no answer within \d+ s", str(caught.value))
+    assert re.fullmatch(r"\S+: no answer within \d+ s", caught.value.cause)
