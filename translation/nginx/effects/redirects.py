@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site
+from translation.nginx.effects.requests import NAMED, numbered, whole
 from translation.nginx.options import CATCH_ALL
 
 _TOLD_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
@@ -32,8 +33,18 @@ def location_redirect(site: Site) -> Branch | None:
         return Branch(plugins=_redirect(_absolute(site, permanent), code))
     target = site.location.target
     if target.startswith(("http://", "https://")):
-        return Branch(plugins=_redirect(target, 302))
+        return Branch(plugins=_rewritten(site, target))
     return None
+
+
+def _rewritten(site: Site, target: str) -> dict[str, JsonObject]:
+    """Return the plugins of a redirect to a rewrite target that is a URL; the query of the request is kept."""
+    target = numbered(target, site.location.path)
+    if NAMED.search(target):
+        place: JsonObject = {"uri": target}
+    else:
+        place = {"regex_uri": [whole(site.location.path), target], "encode_uri": True}
+    return {"redirect": {**place, "ret_code": 302, "append_query_string": True}}
 
 
 def redirects_http(site: Site) -> bool:

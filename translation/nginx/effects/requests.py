@@ -16,7 +16,7 @@ from translation.nginx.tables.values import python_pattern, size
 _PORTS = {"http": "80", "https": "443"}
 _REMOVED = ("Proxy", "X-Forwarded-For")
 
-_NAMED = re.compile(r"\$\{?[a-z]")
+NAMED = re.compile(r"\$\{?[a-z]")
 """A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
 
 _VARIABLE_NAMES = {"$namespace": "namespace", "$service_name": "service", "$ingress_name": "ingress"}
@@ -83,10 +83,14 @@ def _uri(site: Site) -> JsonObject:
     if not target:
         return {"use_real_request_uri_unsafe": True}
     target = numbered(target, site.location.path)
-    if _NAMED.search(target):
+    if NAMED.search(target):
         return {"uri": target}
-    pattern = f"(?i)^[\\s\\S]*?(?:{site.location.path})[\\s\\S]*$"
-    return {"regex_uri": [pattern, target]}
+    return {"regex_uri": [whole(site.location.path), target]}
+
+
+def whole(path: str) -> str:
+    """Return the pattern that matches a whole path where nginx looks for a pattern in it."""
+    return f"(?i)^[\\s\\S]*?(?:{path})[\\s\\S]*$"
 
 
 def numbered(target: str, path: str) -> str:

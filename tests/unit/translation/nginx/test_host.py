@@ -398,3 +398,18 @@ def test_an_alias_without_a_certificate_is_not_redirected_to_https() -> None:
     served = [body for body in got if body.get("upstream_id") and ["scheme", "==", "http"] in body["vars"]]
     assert served
     assert all("alias.test" in body["hosts"] for body in served)
+
+
+def test_a_rewrite_to_a_url_keeps_groups_and_the_query() -> None:
+    moved = ingress(
+        "web", ("/old/(.*)", "ImplementationSpecific"), use_regex="true", rewrite_target="https://new.test/$1"
+    )
+
+    got = _redirecting(routes(translated(moved)))
+
+    assert got[0]["redirect"] == {
+        "regex_uri": ["(?i)^[\\s\\S]*?(?:/old/(.*))[\\s\\S]*$", "https://new.test/$1"],
+        "encode_uri": True,
+        "append_query_string": True,
+        "ret_code": 302,
+    }
