@@ -26,9 +26,6 @@ _LOST = {
 CLOSED: Mapping[str, JsonObject] = {"fault-injection": {"abort": {"http_status": 503}}}
 """The plugins of a path that is closed."""
 
-_HEADERS = ["Authorization", "Cookie", "Accept", "User-Agent", "Origin", "X-Requested-With"]
-"""Headers of the client that the authentication service gets; all of them with ingress-nginx."""
-
 
 @dataclass(frozen=True, slots=True)
 class Plain:
@@ -70,41 +67,16 @@ def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
     differs = dict.fromkeys(_LOST[name] for name in values if _LOST.get(name))
     if unknown := next((name for name in values if name not in _LOST and name != "external"), ""):
         return Plain(closed=f"the provider serves it with a function ({unknown}), and manifests have none")
-    external = values.get("external")
-    if external is None:
-        return Plain(kept, differs=tuple(differs))
-    if why := _why_not(external):
-        return Plain(closed=f"auth-url: {why}")
-    return Plain({**kept, "forward-auth": _forward_auth(external)}, differs=(*differs, _FORWARDED))
+    if "external" in values:
+        return Plain(closed=_EXTERNAL)
+    return Plain(kept, differs=tuple(differs))
 
 
 _BASIC = (
     "auth-type: a gateway checks no password hashes without the provider; create an ApisixConsumer for each user and"
     " use authentication type basicAuth"
 )
-_FORWARDED = (
-    f"auth-url became the plugin forward-auth: the service receives only the headers {', '.join(_HEADERS)} of the"
-    " client, and its Set-Cookie does not reach the client; add headers to request_headers if it decides by others"
+_EXTERNAL = (
+    "auth-url: the plugin forward-auth sends only listed headers of the client, so a service that decides by others"
+    " could let requests in; add forward-auth with request_headers yourself, or keep the provider for this host"
 )
-
-
-def _why_not(external: JsonObject) -> str:
-    if "signin" in external:
-        return "forward-auth cannot redirect to auth-signin; let the service redirect, with client_headers: [Location]"
-    if "$" in external["uri"]:
-        return "forward-auth takes no variables in the address; use a constant address"
-    if external["method"] not in ("GET", "POST"):
-        return "forward-auth asks by GET or POST only; let the service accept one of them"
-    return ""
-
-
-def _forward_auth(external: JsonObject) -> JsonObject:
-    found: JsonObject = {
-        "uri": external["uri"],
-        "request_method": external["method"],
-        "request_headers": _HEADERS,
-        "extra_headers": external["headers"],
-        "status_on_error": 500,
-        "ssl_verify": False,
-    }
-    return found | ({"upstream_headers": external["response_headers"]} if external["response_headers"] else {})

@@ -98,7 +98,7 @@ def test_a_canary_becomes_rules_and_weights() -> None:
 
 @pytest.mark.parametrize(
     "protected",
-    [{"auth_type": "basic", "auth_secret": "users"}, {"auth_url": "http://a.test/", "auth_signin": "http://b.test/"}],
+    [{"auth_type": "basic", "auth_secret": "users"}, {"auth_url": "http://a.test/"}],
 )
 def test_a_protection_that_cannot_be_expressed_closes_the_path(protected: dict[str, Any]) -> None:
     users = {"kind": "Secret", "metadata": {"name": "users", "namespace": "shop"}, "data": {"auth": "dTp7U0hBfXg="}}
@@ -109,14 +109,6 @@ def test_a_protection_that_cannot_be_expressed_closes_the_path(protected: dict[s
     closed = [body for body in routes(served(found)) if any("/admin" in uri for uri in body["uris"])]
     assert {body["plugins"]["fault-injection"]["abort"]["http_status"] for body in closed} == {503}
     assert len(notes(found, "closed")) == 1
-
-
-def test_an_authentication_service_without_sign_in_becomes_forward_auth() -> None:
-    found = written("apisixroute", ingress("web", ("/", "Prefix"), auth_url="http://auth.test/check"))
-
-    guarded = [body for body in routes(served(found)) if body["upstream"]]
-    assert {body["plugins"]["forward-auth"]["uri"] for body in guarded} == {"http://auth.test/check"}
-    assert any("forward-auth" in reason for reason in notes(found, "differs"))
 
 
 def test_two_paths_that_need_different_protocols_of_one_port_are_not_mixed_up() -> None:
