@@ -143,7 +143,7 @@ def test_lists_in_lists_are_read(tmp_path: Path) -> None:
         ("apisix.apache.org/v2beta3", "ApisixRoute", "convert it to apisix.apache.org/v2"),
         ("apisix.apache.org/v2", "ApisixRoutes", "did you mean ApisixRoute?"),
         ("apisix.apache.com/v2", "ApisixRoute", "did you mean apiVersion: apisix.apache.org/v2?"),
-        ("apisix.apache.org/v1alpha1", "GatewayProxy", "unknown kind"),
+        ("apisix.apache.org/v1alpha1", "Unheard", "unknown kind"),
     ],
 )
 def test_an_object_meant_for_us_that_is_not_read_comes_with_the_remedy(
