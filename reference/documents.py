@@ -228,6 +228,7 @@ class TreeRoute(_Model):
     record: str
     name: str
     owner: Reference | None
+    listener: str = Field(description="The listener of the Gateway that the route is attached to, if any.")
     priority: int
     methods: list[str]
     conditions: int
