@@ -24,7 +24,6 @@ pytest_plugins = [
     "e2e.cluster.fixtures",
     "e2e.story",
     "e2e.scene",
-    "e2e.reference_grants",
     "e2e.gateway_kinds",
     "e2e.extension_kinds",
     "e2e.faults.fixtures",

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from e2e.cluster.client import KubeApiError, KubeClient, Manifest, wait_until
-from e2e.reference_grants import GROUP
+
+GROUP = "gateway.networking.k8s.io"
 
 KINDS = {
     "GatewayClass": "gatewayclasses",
@@ -62,8 +63,13 @@ def install(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> None:
 
 def is_served(api: KubeClient, kind: str) -> bool:
     """Return whether the API server serves a kind."""
+    return exists(api, f"/apis/{GROUP}/v1/{KINDS[kind]}")
+
+
+def exists(api: KubeClient, path: str) -> bool:
+    """Return whether the API server has something at a path."""
     try:
-        api.request("GET", f"/apis/{GROUP}/v1/{KINDS[kind]}")
+        api.request("GET", path)
     except KubeApiError as error:
         if error.status != 404:
             raise
@@ -72,23 +78,35 @@ def is_served(api: KubeClient, kind: str) -> bool:
 
 
 def remove(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> None:
-    """Remove the CRDs of some kinds, with their objects."""
-    for kind in kinds:
-        api.delete("CustomResourceDefinition", f"{KINDS[kind]}.{GROUP}")
+    """Remove the CRDs of some kinds, with their objects, and return once the API server does not serve them."""
+    names = [f"{KINDS[kind]}.{GROUP}" for kind in kinds]
+    for name in names:
+        api.delete("CustomResourceDefinition", name)
+    for kind, name in zip(kinds, names, strict=True):
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+        wait_until(partial(exists, api, path), lambda found: not found, f"the definition of {kind} to go")
+        wait_until(partial(is_served, api, kind), lambda found: not found, f"{kind} not to be served")
 
 
 @contextmanager
-def served(api: KubeClient) -> Iterator[None]:
-    """Serve every kind."""
-    install(api)
+def served(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> Iterator[None]:
+    """Serve some kinds."""
+    install(api, kinds)
     yield
-    remove(api)
+    remove(api, kinds)
 
 
 @pytest.fixture(scope="module")
 def gateway_kinds(cluster_api: KubeClient) -> Iterator[None]:
     """The kinds are served during a module."""
     with served(cluster_api):
+        yield
+
+
+@pytest.fixture(scope="module")
+def reference_grants(cluster_api: KubeClient) -> Iterator[None]:
+    """ReferenceGrants are served during a module."""
+    with served(cluster_api, ["ReferenceGrant"]):
         yield
 
 

@@ -82,7 +82,9 @@ def test_what_is_not_served_is_named_in_an_event_and_the_rest_of_the_host_is_ser
 def test_a_restart_writes_nothing(stage: Stage) -> None:
     stage.serve()
     stage.apply(ingress(stage, enable_cors="true"))
-    start(stage).stop()
+    first = start(stage)
+    stage.traffic.until_status(200, stage.host, "/")
+    first.stop()
     before = len(put_paths(stage.gateway))
 
     start(stage)
