@@ -21,10 +21,10 @@ help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
 
 demo: install ## gateway, controller and backends on this machine, with requests (KEEP=1 leaves it running)
-	@$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
+	@$(BIN)/python -m e2e.demos.local $(if $(KEEP),--keep)
 
 demo-cluster: install binaries ## the same against a real API server, with kubectl commands to try
-	@$(BIN)/python -m e2e.demo_cluster $(if $(KEEP),--keep)
+	@$(BIN)/python -m e2e.demos.cluster $(if $(KEEP),--keep)
 
 test: test-fast test-simulated test-e2e ## every test, e2e included
 
@@ -71,7 +71,7 @@ check: install ## ruff, mypy, import-linter, language, generated files
 	$(BIN)/python -m reference.language
 	$(BIN)/python -m crds --check
 	$(BIN)/python -m reference --check
-	$(BIN)/python -m reference.program --check
+	$(BIN)/python -m reference.content.program --check
 
 docs: install ## build the site into build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -85,9 +85,9 @@ format: install ## let ruff fix and format
 
 generate: install binaries ## write the generated files anew: CRDs, kustomize bases, values, reference
 	$(BIN)/python -m crds --write
-	$(BIN)/python -m e2e.chart --write
+	$(BIN)/python -m e2e.charts.chart --write
 	$(BIN)/python -m reference --write
-	$(BIN)/python -m reference.program --write
+	$(BIN)/python -m reference.content.program --write
 
 bench: install binaries ## controllers side by side: cold sync, changes, edits, storm, restart, wipe
 	$(BIN)/python -m benchmarks run
@@ -97,7 +97,7 @@ install: $(STAMP) ## create .venv with the locked dependencies
 .PHONY: binaries
 binaries: $(STAMP)
 	@$(BIN)/python -m e2e.cluster.binaries >/dev/null
-	@$(BIN)/python -m e2e.rules >/dev/null
+	@$(BIN)/python -m e2e.charts.prometheus_rules >/dev/null
 	@$(BIN)/python -m e2e.argocd >/dev/null
 
 .PHONY: browser

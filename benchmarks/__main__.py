@@ -23,8 +23,8 @@ from benchmarks import adapter, gateway
 from benchmarks.adapter import Adapter
 from benchmarks.gateway import CountingGateway
 from benchmarks.raw import client_rate
-from benchmarks.report import report
-from benchmarks.results import Book, Result
+from benchmarks.reporting.report import report
+from benchmarks.reporting.results import Book, Result
 from benchmarks.scenarios import SCENARIOS, Bench, Figures
 from benchmarks.seeds import cluster_with
 from benchmarks.subject import Subject

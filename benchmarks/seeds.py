@@ -19,11 +19,11 @@ from pathlib import Path
 
 import crds
 from benchmarks.world import GATEWAY, Shape, World
-from e2e import gateway_kinds
 from e2e.cluster.client import KubeClient
 from e2e.cluster.gobuild import cache_root
 from e2e.cluster.local import LocalCluster
-from e2e.gateway_kinds import CONTROLLER
+from e2e.definitions import gateway_kinds
+from e2e.definitions.gateway_kinds import CONTROLLER
 
 WORKERS = 8
 REVISIONS = 100_000

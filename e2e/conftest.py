@@ -24,8 +24,8 @@ pytest_plugins = [
     "e2e.cluster.fixtures",
     "e2e.story",
     "e2e.scene",
-    "e2e.gateway_kinds",
-    "e2e.extension_kinds",
+    "e2e.definitions.gateway_kinds",
+    "e2e.definitions.extension_kinds",
     "e2e.faults.fixtures",
 ]
 

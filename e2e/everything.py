@@ -7,9 +7,9 @@ from typing import Any
 
 from trustme import CA
 
-from e2e.cases import Records, stored
 from e2e.cluster.client import Manifest, wait_until
 from e2e.devgateway.process import DevGateway
+from e2e.golden.cases import Records, stored
 from e2e.story import Stage, condition, route
 
 V2 = "apisix.apache.org/v2"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from apisix_ingress.diagnostics.collect.offline import stored
 from apisix_ingress.model.kinds.table import RESOURCES
-from reference.ingress_nginx import rows_of
+from reference.content.ingress_nginx import rows_of
 from reference.markdown import cell, code, table
 from translation.core.options import Options
 from translation.nginx.functions.attached import FIELD

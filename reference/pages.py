@@ -3,19 +3,8 @@
 from pathlib import Path
 
 from crds import KINDS
-from reference import (
-    annotations,
-    conformance,
-    dashboards,
-    documents,
-    examples,
-    ingress_nginx,
-    ingress_nginx_groups,
-    logs,
-    objects,
-    plugins,
-    versions,
-)
+from reference import documents, ingress_nginx_groups, logs
+from reference.content import annotations, conformance, dashboards, examples, ingress_nginx, objects, plugins, versions
 
 ROOT = Path(__file__).parents[1]
 PAGES = "docs/reference"

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from e2e.devgateway.admin import DEFAULT_ADMIN_KEY
+from e2e.devgateway.adminapi.service import DEFAULT_ADMIN_KEY
 from e2e.devgateway.etcd import EtcdDown
 from e2e.devgateway.server import Gateway, Options
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from e2e.devgateway import secretbox
+from e2e.devgateway.adminapi.record_kinds import Refused
 from e2e.devgateway.etcd import EtcdDown
-from e2e.devgateway.resources import Refused
 from e2e.devgateway.store import PREFIX, Record, Store
 
 Body = dict[str, Any]

@@ -8,17 +8,17 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.devgateway.admin import DEFAULT_ADMIN_KEY, Admin
+from e2e.devgateway.adminapi.fault_injection import Control
+from e2e.devgateway.adminapi.service import DEFAULT_ADMIN_KEY, Admin
+from e2e.devgateway.dataplane.error_pages import HTML, error_page
+from e2e.devgateway.dataplane.http1 import Connection, Server
+from e2e.devgateway.dataplane.proxy import Proxy
+from e2e.devgateway.dataplane.router import Router
+from e2e.devgateway.dataplane.tls_listener import Certificates
 from e2e.devgateway.etcd import EtcdClient, EtcdProcess
-from e2e.devgateway.faults import Control
-from e2e.devgateway.http1 import Connection, Server
-from e2e.devgateway.pages import HTML, error_page
 from e2e.devgateway.ports import split_address
-from e2e.devgateway.proxy import Proxy
 from e2e.devgateway.references import References
-from e2e.devgateway.router import Router
 from e2e.devgateway.store import Store
-from e2e.devgateway.tls import Certificates
 
 NOTICE = "APISIX stand-in FOR DEVELOPMENT ONLY: not Apache APISIX, not safe, not for production"
 

@@ -41,7 +41,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from e2e.devgateway.http1 import (
+from e2e.devgateway.dataplane.http1 import (
     HEAD_LIMIT,
     REASONS,
     BadMessage,

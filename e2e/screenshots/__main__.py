@@ -23,7 +23,7 @@ from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 from e2e.browser import FLAGS, chromium
 from e2e.cluster.client import wait_until
 from e2e.controller import Controller
-from e2e.demo import interruptible, say, start_controller, start_gateway
+from e2e.demos.local import interruptible, say, start_controller, start_gateway
 from e2e.devgateway.process import DevGateway
 from e2e.screenshots.objects import Object, broken, healthy, many
 

@@ -14,7 +14,7 @@ import crds
 from apisix_ingress import __version__
 from apisix_ingress.commands.app import app
 from apisix_ingress.commands.common.help import examples_of
-from reference.program import command_name
+from reference.content.program import command_name
 from tests.flow.commandline import BOUND, COMMAND, PROJECT, WEB, Cli, environment
 
 COMMANDS = tuple(

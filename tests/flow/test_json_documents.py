@@ -8,8 +8,8 @@ import pytest
 
 from apisix_ingress.commands.app import app
 from apisix_ingress.diagnostics.reports.references import reference, with_references
+from reference.content.program import command_name
 from reference.documents import DOCUMENTS, files
-from reference.program import command_name
 from tests.flow.commandline import PROJECT, QUICKSTART
 from tests.flow.surveying import SurveyHarness, plain, route, say
 

@@ -10,7 +10,7 @@ import pytest
 from typer.models import CommandInfo
 
 from apisix_ingress.commands.app import app
-from reference.program import command_name
+from reference.content.program import command_name
 from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
 
 ROUTE = """\

@@ -20,9 +20,9 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_ROWS
 from crds import KINDS, parse_spec, unknown_fields
-from e2e.devgateway.checks import check_record
-from e2e.devgateway.resources import RESOURCES
-from reference.examples import FOLDER, TOPICS, Example, examples
+from e2e.devgateway.adminapi.record_kinds import RESOURCES
+from e2e.devgateway.schemas.record_checks import check_record
+from reference.content.examples import FOLDER, TOPICS, Example, examples
 from tests.golden.cases import document, load, normal, read, write
 from tests.golden.driver import Outcome, settle
 from translation.core.options import Options

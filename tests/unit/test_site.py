@@ -16,8 +16,8 @@ from typer.main import get_command
 from apisix_ingress.commands.app import app
 from apisix_ingress.settings import Settings
 from crds import KINDS, parse_spec, unknown_fields
+from reference.content.versions import versions
 from reference.site import without_outside_links
-from reference.versions import versions
 
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
@@ -96,7 +96,7 @@ def test_versions_are_those_that_tests_run_with() -> None:
     said = {name: str([each["tested"] for each in found[name] if each["tested"]]) for name in ("kubernetes", "helm")}
     assert re.findall(r"k8s\.io/kubernetes v([0-9.]+)", kubernetes)[0] in said["kubernetes"]
     assert re.findall(r"helm\.sh/helm/v3 v([0-9.]+)", helm)[0] in said["helm"]
-    pages = (PROJECT / "e2e" / "devgateway" / "pages.py").read_text()
+    pages = (PROJECT / "e2e" / "devgateway" / "dataplane" / "error_pages.py").read_text()
     assert re.findall(r"APISIX/([0-9.]+)", pages)[0] in str(found["apisix"])
 
 

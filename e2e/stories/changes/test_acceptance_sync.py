@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from e2e.cases import Records, stored
 from e2e.cluster.client import wait_until
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
 from e2e.everything import METADATA, NAMESPACED, of_every_kind, statuses, stream_route, wait_every_kind
+from e2e.golden.cases import Records, stored
 from e2e.story import Stage, condition, put_paths, route, says, through
 
 AUDITS = "apisix_ingress_controller_cache_sync_total"

@@ -7,11 +7,22 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from e2e.cases import UNLABELLED, Place, Records, fill, left_by_1_8, placed, recorded_cases, stored, wait_stored, wanted
 from e2e.cluster.client import KubeClient, wait_until
 from e2e.conftest import StartController
 from e2e.devgateway.process import DevGateway
-from e2e.moved import MovedCase, RecordsByKind, crc
+from e2e.golden.cases import (
+    UNLABELLED,
+    Place,
+    Records,
+    fill,
+    left_by_1_8,
+    placed,
+    recorded_cases,
+    stored,
+    wait_stored,
+    wanted,
+)
+from e2e.golden.moved import MovedCase, RecordsByKind, crc
 from e2e.story import Stage, route, says
 from e2e.traffic import RequestLoop
 from tests.golden.recorded import listed, recordings

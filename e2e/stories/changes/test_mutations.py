@@ -5,11 +5,11 @@ The cases are those of `tests/golden/oracle` that have several states; those wit
 
 from typing import Any
 
-from e2e.cases import Place, expected_conditions, placed, recorded_cases, wait_conditions, wait_stored, wanted
 from e2e.cluster.client import KubeClient
 from e2e.conftest import StartController
 from e2e.devgateway.process import DevGateway
-from e2e.moved import MovedCase
+from e2e.golden.cases import Place, expected_conditions, placed, recorded_cases, wait_conditions, wait_stored, wanted
+from e2e.golden.moved import MovedCase
 from tests.golden.recorded import recordings
 
 METADATA = {"plugin_metadata": "ingress-apisix/plugin-metadata"}

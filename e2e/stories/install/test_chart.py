@@ -15,9 +15,9 @@ from apisix_ingress import __version__
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.settings import Settings
 from apisix_ingress.webhook.checks import gateway_objects
-from e2e import chart
-from e2e.chart import CHART, WITH_KEY, find, helm, merged, nested, render
-from e2e.renders import KEY, VARIANTS, rendered, settings_of
+from e2e.charts import chart
+from e2e.charts.chart import CHART, WITH_KEY, find, helm, merged, nested, render
+from e2e.charts.renders import KEY, VARIANTS, rendered, settings_of
 
 
 def test_the_chart_has_nothing_that_helm_lint_minds() -> None:

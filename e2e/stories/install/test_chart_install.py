@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import crds
-from e2e.chart import CHART, KUSTOMIZE, ROOT, find, helm, render
+from e2e.charts.chart import CHART, KUSTOMIZE, ROOT, find, helm, render
+from e2e.charts.renders import KEY, PUBLISHED_KEY, VARIANTS, values_of
 from e2e.cluster.binaries import locate
 from e2e.cluster.client import KubeApiError, KubeClient, Manifest, load_manifests
-from e2e.renders import KEY, PUBLISHED_KEY, VARIANTS, values_of
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 FOREIGN_GROUPS = ("cert-manager.io", "monitoring.coreos.com")

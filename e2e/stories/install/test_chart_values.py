@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e import chart
-from e2e.chart import CHART, WITH_KEY, HelmError, merged, nested, render
-from e2e.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
+from e2e.charts import chart
+from e2e.charts.chart import CHART, WITH_KEY, HelmError, merged, nested, render
+from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
 
 
 @pytest.mark.parametrize(

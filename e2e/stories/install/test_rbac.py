@@ -15,13 +15,13 @@ import yaml
 from trustme import CA
 
 from apisix_ingress.diagnostics.doctor.permissions import Right
-from e2e import gateway_kinds
-from e2e.chart import WITH_KEY, find, merged, nested, render
+from e2e.charts.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
 from e2e.cluster.process import whole_lines
 from e2e.controller import Controller
-from e2e.gateway_kinds import GROUP
+from e2e.definitions import gateway_kinds
+from e2e.definitions.gateway_kinds import GROUP
 from e2e.stories.changes.test_ingress_status import ingress, show
 from e2e.story import Stage, route, says
 

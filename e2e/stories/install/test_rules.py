@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from e2e.rules import check
+from e2e.charts.prometheus_rules import check
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "observability"
 RULES = FOLDER / "alerts.yaml"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e import chart
-from e2e.chart import find
+from e2e.charts import chart
+from e2e.charts.chart import find
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.conftest import OWN
 from e2e.controller import Controller

@@ -2,10 +2,10 @@
 
 import pytest
 
-from e2e import gateway_kinds
 from e2e.cluster.client import Manifest, wait_until
 from e2e.conftest import StartController
-from e2e.gateway_kinds import CONTROLLER, GROUP, gateway, http_route, make
+from e2e.definitions import gateway_kinds
+from e2e.definitions.gateway_kinds import CONTROLLER, GROUP, gateway, http_route, make
 from e2e.story import Stage
 
 pytestmark = pytest.mark.usefixtures("gateway_kinds")

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from e2e.cluster.client import KubeApiError, Manifest, wait_until
-from e2e.gateway_kinds import CONTROLLER, gateway, http_route, make
+from e2e.definitions.gateway_kinds import CONTROLLER, gateway, http_route, make
 from e2e.story import Stage, put_paths
 from e2e.traffic import RequestLoop
 

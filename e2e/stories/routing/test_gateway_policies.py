@@ -2,11 +2,11 @@
 
 import pytest
 
-from e2e import extension_kinds
 from e2e.cluster.client import Manifest
-from e2e.extension_kinds import make
-from e2e.gateway_kinds import CONTROLLER, gateway, http_route
-from e2e.gateway_kinds import make as make_gateway_object
+from e2e.definitions import extension_kinds
+from e2e.definitions.extension_kinds import make
+from e2e.definitions.gateway_kinds import CONTROLLER, gateway, http_route
+from e2e.definitions.gateway_kinds import make as make_gateway_object
 from e2e.story import Stage
 
 pytestmark = pytest.mark.usefixtures("gateway_kinds", "extension_kinds")

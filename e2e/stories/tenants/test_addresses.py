@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from e2e.cluster.client import Manifest
-from e2e.gateway_kinds import GROUP
+from e2e.definitions.gateway_kinds import GROUP
 from e2e.story import Stage, condition, route, says
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "several-teams.md"

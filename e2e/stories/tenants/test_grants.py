@@ -6,7 +6,7 @@ import pytest
 from trustme import CA
 
 from e2e.cluster.client import Manifest, wait_until
-from e2e.gateway_kinds import GROUP
+from e2e.definitions.gateway_kinds import GROUP
 from e2e.story import Stage, condition, says
 
 OURS = "apisix.apache.org"

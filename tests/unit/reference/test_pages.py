@@ -8,9 +8,9 @@ import pytest
 from crds import KINDS
 from crds.schema import spec_schema
 from reference.__main__ import main
-from reference.annotations import GROUPS, Annotation, ExampleError, page, read
-from reference.examples import TOPICS, examples
-from reference.objects import fields, rules, type_of
+from reference.content.annotations import GROUPS, Annotation, ExampleError, page, read
+from reference.content.examples import TOPICS, examples
+from reference.content.objects import fields, rules, type_of
 from reference.pages import files, stale, write
 from translation import annotations as reader
 

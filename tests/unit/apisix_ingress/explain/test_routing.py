@@ -13,9 +13,9 @@ from apisix_ingress.explain.patterns import RouteFacts
 from apisix_ingress.explain.request import ProbeRequest
 from apisix_ingress.explain.routing import choose
 from e2e.devgateway import process
-from e2e.devgateway.context import Context
-from e2e.devgateway.http1 import Request
-from e2e.devgateway.router import Router
+from e2e.devgateway.dataplane.http1 import Request
+from e2e.devgateway.dataplane.request_context import Context
+from e2e.devgateway.dataplane.router import Router
 from e2e.devgateway.store import Record
 
 RECORDED = Path(process.__file__).parent / "contract" / "match.jsonl"

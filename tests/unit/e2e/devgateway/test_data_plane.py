@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from e2e.devgateway.dataplane.tls_listener import load_pair
 from e2e.devgateway.process import DevGateway
-from e2e.devgateway.tls import load_pair
 from tests.unit.e2e.devgateway.backends import pair
 from tests.unit.e2e.devgateway.requests import get, node
 

@@ -1,0 +1,1 @@
+"""The Helm chart as helm renders it."""

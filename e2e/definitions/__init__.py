@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions of other projects, as much of them as the stories need."""

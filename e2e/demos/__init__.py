@@ -1,0 +1,1 @@
+"""The demonstrations: `make demo` and `make demo-cluster`."""

@@ -1,0 +1,1 @@
+"""The Admin API of the development gateway."""

@@ -1,0 +1,1 @@
+"""The data plane: from a connection to a route, an upstream node and a response."""

@@ -1,0 +1,1 @@
+"""The plugins that the data plane runs."""

@@ -1,0 +1,1 @@
+"""What the Admin API accepts: schemas of records and plugins, and the checks beyond them."""

@@ -1,0 +1,1 @@
+"""The golden cases on a real API server."""
