@@ -68,7 +68,7 @@ def test_line_is_json_with_event_level_time_and_keys() -> None:
     (got,) = output.events()
     assert got.pop("timestamp").endswith("Z")
     fields = {"cluster": "default", "duration_s": 0.01}
-    assert got == {"event": "record.put", "level": "info", "message": "record.put", **fields}
+    assert got == {"event": "record.put", "level": "info", "message": "a record was created or updated", **fields}
 
 
 def test_bound_and_context_values_are_part_of_the_line() -> None:
