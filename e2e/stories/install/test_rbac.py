@@ -308,7 +308,9 @@ def gateway_api(cluster_api: KubeClient) -> Iterator[None]:
 
 @pytest.mark.usefixtures("gateway_api")
 def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: StartHarness, stage: Stage) -> None:
-    shown = harness({"config": {"gatewayAPI": {"enabled": "auto"}}})
+    # A name of its own: the shared controller would write the status of its GatewayClasses as well.
+    controller_name = f"{stage.namespace}.example.org/controller"
+    shown = harness({"config": {"gatewayAPI": {"enabled": "auto"}, "controllerName": controller_name}})
     shown.start()
     stage.serve()
     streams = [
@@ -326,7 +328,7 @@ def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: Star
     validation = {"hostname": "secured.example.org", "wellKnownCACertificates": "System"}
     stage.apply(
         [
-            gateway_kinds.make("GatewayClass", "apisix", controllerName=gateway_kinds.CONTROLLER),
+            gateway_kinds.make("GatewayClass", "apisix", controllerName=controller_name),
             entry,
             gateway_kinds.make("ListenerSet", "set", parentRef={"name": "gw"}, listeners=listeners),
             gateway_kinds.http_route(f"gw.{stage.host}"),
