@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.cluster.client import KubeApiError, KubeClient, Manifest, wait_until
-from e2e.definitions.gateway_kinds import definition
+from e2e.definitions.gateway_kinds import definition, remove_definitions
 
 GROUP, VERSION = "apisix.apache.org", "v1alpha1"
 KINDS = {
@@ -37,9 +37,9 @@ def served(api: KubeClient) -> set[str]:
 
 
 def remove(api: KubeClient) -> None:
-    """Remove the CRDs, with their objects."""
-    for plural in KINDS.values():
-        api.delete("CustomResourceDefinition", f"{plural}.{GROUP}")
+    """Remove the CRDs, with their objects, and return once the API server does not serve them."""
+    remove_definitions(api, [f"{plural}.{GROUP}" for plural in KINDS.values()])
+    wait_until(lambda: served(api) & set(KINDS.values()), lambda found: not found, "the kinds of 2.x not to be served")
 
 
 @pytest.fixture

@@ -79,13 +79,18 @@ def exists(api: KubeClient, path: str) -> bool:
 
 def remove(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> None:
     """Remove the CRDs of some kinds, with their objects, and return once the API server does not serve them."""
-    names = [f"{KINDS[kind]}.{GROUP}" for kind in kinds]
+    remove_definitions(api, [f"{KINDS[kind]}.{GROUP}" for kind in kinds])
+    for kind in kinds:
+        wait_until(partial(is_served, api, kind), lambda found: not found, f"{kind} not to be served")
+
+
+def remove_definitions(api: KubeClient, names: Sequence[str]) -> None:
+    """Remove CRDs, with their objects, and return once they are gone."""
     for name in names:
         api.delete("CustomResourceDefinition", name)
-    for kind, name in zip(kinds, names, strict=True):
+    for name in names:
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-        wait_until(partial(exists, api, path), lambda found: not found, f"the definition of {kind} to go")
-        wait_until(partial(is_served, api, kind), lambda found: not found, f"{kind} not to be served")
+        wait_until(partial(exists, api, path), lambda found: not found, f"the definition {name} to go")
 
 
 @contextmanager
