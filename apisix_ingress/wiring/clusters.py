@@ -17,7 +17,8 @@ from pydantic import SecretStr
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.gateway.adminapi.admin_key import Fields
-from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey, RequestHook
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
+from apisix_ingress.gateway.adminapi.request_sender import RequestHook
 from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync

@@ -21,8 +21,7 @@ import structlog
 
 from apisix_ingress.app import Controller
 from apisix_ingress.errors import GatewayRejected, IngressError, KubeGone, KubeUnavailable
-from apisix_ingress.gateway.adminapi.client import AdminClient
-from apisix_ingress.gateway.adminapi.retry import resending
+from apisix_ingress.gateway.adminapi.request_sender import RequestSender
 from apisix_ingress.gateway.sync import plan
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
@@ -250,10 +249,7 @@ def _() -> Any:
 
 @_defect("the rejection of a retry is applied to the first attempt too")
 def _() -> Any:
-    async def trusting(self: Any, method: str, path: str, attempt: Any) -> Any:
-        return await resending()(attempt)
-
-    return patch.object(AdminClient, "_send_again", trusting)
+    return patch.object(RequestSender, "_check_repeated", lambda self, reply, method, path: None)
 
 
 @_defect("records that may be overwritten late are not checked again")

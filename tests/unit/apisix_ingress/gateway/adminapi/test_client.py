@@ -314,6 +314,39 @@ async def test_every_request_that_was_sent_with_the_old_key_is_repeated_with_the
         replaced.set()
 
 
+@pytest.mark.parametrize(
+    ("third", "want"),
+    [
+        (httpx.Response(200, json=WRITTEN), True),
+        (httpx.Response(401), (GatewayUnauthorized, True)),
+        (httpx.ConnectError("refused"), (GatewayUnavailable, True)),
+    ],
+)
+async def test_replaced_key_is_read_again_for_a_write_that_was_cut_off_and_repeated(
+    third: httpx.Response | Exception, want: object, tmp_path: Path
+) -> None:
+    path = tmp_path / "key"
+    path.write_text("old-key")
+    key, sent = AdminKey(lambda: SecretStr(path.read_text()), str(path)), list[str]()
+    replies = [third, httpx.Response(401), httpx.RemoteProtocolError("cut")]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers["x-api-key"])
+        reply = replies.pop()
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    backend = make_backend(handle, key=key)
+    (tmp_path / "next").write_text("new-key")
+    (tmp_path / "next").replace(path)
+    try:
+        got: object = await backend.put(make_record())
+    except GatewayError as error:
+        got = type(error), error.sent
+    assert (sent, got) == (["old-key", "old-key", "new-key"], want)
+
+
 @pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.WriteTimeout])
 async def test_a_silent_gateway_has_one_wording_whichever_limit_ends_the_request(error: type[Exception]) -> None:
     def silent(request: httpx.Request) -> httpx.Response:

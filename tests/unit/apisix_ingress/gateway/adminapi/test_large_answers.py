@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
-from apisix_ingress.gateway.adminapi import client as admin
+from apisix_ingress.gateway.adminapi import request_sender
 from apisix_ingress.gateway.adminapi.admin_key import Fields
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.gateway.adminapi.responses import error_of
@@ -105,7 +105,7 @@ async def test_a_large_record_that_is_refused_is_looked_at_in_a_thread(
         threads.append(threading.current_thread())
         return error_of(*arguments)
 
-    monkeypatch.setattr(admin, "error_of", noted)
+    monkeypatch.setattr(request_sender, "error_of", noted)
     record = make_record(body={"plugins": {"cors": {"x": [f"text {number}" for number in range(texts)]}}})
     said = b'{"error_msg":"no"}'
     head = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(said)

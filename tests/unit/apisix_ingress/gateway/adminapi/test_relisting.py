@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.adminapi import retry
+from apisix_ingress.gateway.adminapi import client
 from apisix_ingress.model.keys import RECORD_KINDS
 from tests.unit.apisix_ingress.gateway.adminapi.replies import make_backend
 
@@ -13,7 +13,7 @@ EMPTY = {"list": [], "total": 0}
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "RELIST_PAUSE", 0)
+    monkeypatch.setattr(client, "RELIST_PAUSE", 0)
 
 
 class Failing:

@@ -1,0 +1,236 @@
+"""Sends the requests of one Admin API, with its admin key; repeats some of them, and makes the errors of failed ones.
+
+A request that was cut off is repeated at once, and one that was refused is repeated if the admin key has been replaced.
+All longer retries are up to the callers: the backoff of a record, and the next audit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+
+from apisix_ingress.errors import GatewayError, GatewayUnavailable
+from apisix_ingress.gateway.adminapi.admin_key import AdminKey, Fields
+from apisix_ingress.gateway.adminapi.error_text import scrub
+from apisix_ingress.gateway.adminapi.redirects import STATUSES as REDIRECTS
+from apisix_ingress.gateway.adminapi.redirects import redirected
+from apisix_ingress.gateway.adminapi.responses import error_of, is_gone, is_strange, misplaced, refused_again, strange
+from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, HttpTransport, Limits, Reply, Request
+from apisix_ingress.model.records import Record
+from apisix_ingress.runtime.tasks import in_daemon
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
+
+T = TypeVar("T")
+
+RequestHook = Callable[[str, str, int | None, float], None]
+"""Called after each request with method, path, HTTP status (None: no answer) and seconds."""
+
+CONNECT_SHARE = 0.4
+"""The share of a request's timeout that establishing a connection may take."""
+
+RESENDS = 2
+"""How often a request that was cut off is repeated: the next idle connection may be stale as well."""
+
+# How a request fails on an idle connection that the gateway is just closing (contract: fact 22).
+_CUT_OFF = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+)
+# A larger record is processed in a thread, since that takes longer than a few milliseconds. Bytes.
+_SMALL = 16 * 1024
+
+
+class RequestSender:
+    """Sends requests to one address.
+
+    Args:
+        url: The URL of the Admin API, without a trailing slash.
+        key: The admin key.
+        timeout: Seconds for one request, including its repetition.
+        transport: Sends the requests.
+        user_agent: The User-Agent of requests.
+        on_request: Called after each request.
+        fields: The names of the settings of address and key, for messages.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: AdminKey,
+        *,
+        timeout: float,
+        transport: HttpTransport,
+        user_agent: str,
+        on_request: RequestHook,
+        fields: Fields,
+    ) -> None:
+        self.url = url
+        self.key = key
+        self.fields = fields
+        self.timeout = timeout
+        self.transport = transport
+        self._user_agent = user_agent
+        self._on_request = on_request
+        self._thread = asyncio.Semaphore(1)
+        self._headers = self._new_headers()
+
+    def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> RequestSender:
+        """Return a sender to another address that shares the transport."""
+        other = copy(self)
+        other.url, other.key, other.fields = url, key, fields
+        other._headers = other._new_headers()
+        return other
+
+    async def request(self, method: str, path: str, payload: bytes | None = None) -> Reply:
+        """Send a request that ends within the timeout.
+
+        Raises:
+            GatewayError: There was no reply, or a write was repeated and then refused.
+        """
+        try:
+            async with asyncio.timeout(self.timeout) as scope:
+                connect, deadline = self.timeout * CONNECT_SHARE, scope.when() or math.inf
+                # No read timeout: the timeout of the whole request limits it.
+                limits = Limits(connect=connect, write=self.timeout, pool=connect, deadline=deadline)
+                return await self.send(method, path, payload, limits=limits)
+        except TimeoutError:
+            error = GatewayUnavailable(f"{method} {path}: no answer within {self.timeout:g} s")
+            raise self._placed(error, f"{method} {path}") from None
+
+    async def send(
+        self, method: str, path: str, payload: bytes | None = None, *, limits: Limits, most: int = LARGEST_ANSWER
+    ) -> Reply:
+        """Send a request within some limits; repeat it if the admin key that was refused has been replaced.
+
+        Raises:
+            GatewayError: There was no reply, or a write was repeated and then refused.
+        """
+        sent_with = self._headers
+        call = Request(method, f"{self.url}/{path}", self._headers_of(payload), payload, limits, most)
+        reply = await self._send(call, path)
+        if reply.status_code in (401, 403):
+            self.key.refresh()  # another request may have done so since this one was sent
+            self._headers = self._new_headers()
+            if self._headers != sent_with:
+                call = replace(call, headers=self._headers_of(payload))
+                reply = await self._send(call, path, resent=reply.resent)
+        if reply.resent:
+            self._check_repeated(reply, method, path)
+        return reply
+
+    async def error(self, reply: Reply, method: str, path: str, record: Record | None = None) -> GatewayError:
+        """Return the error for a reply that is not the expected one."""
+        if reply.status_code in REDIRECTS:
+            return self._redirected(reply, method, path)
+        what = f"{method} {path}"
+        make = strange if method != "GET" and is_strange(reply) else error_of
+        body, size = (record.body, len(record.payload)) if record else (None, 0)
+        make_it = partial(make, reply, what, self.fields, body, self.key.secret)
+        return self._placed(await self.aside(size, make_it), what)
+
+    async def error_of_read(self, reply: Reply, path: str) -> GatewayError:
+        """Return the error for an error reply to a GET of records; a 404 means that the address is wrong."""
+        if reply.status_code < 300:
+            strange_reply = strange(reply, f"GET {path}", self.fields, None, self.key.secret)
+            return self._placed(strange_reply, f"GET {path}")
+        return misplaced(reply, self.url, self.fields) or await self.error(reply, "GET", path)
+
+    async def aside(self, size: int, work: Callable[[], T]) -> T:
+        """Process a record of `size` bytes: in a thread, one at a time, if it would block the event loop for long."""
+        if size <= _SMALL:
+            return work()
+        async with self._thread:
+            return await in_daemon(work, name="admin-large")
+
+    async def _send(self, call: Request, path: str, *, resent: bool = False) -> Reply:
+        """Send a request, and repeat it if it was cut off; `resent`: an earlier copy was cut off already."""
+
+        async def attempt() -> Reply:
+            began, status = loop.time(), None
+            try:
+                reply = await self.transport.send(call)
+                status = reply.status_code
+                return reply
+            finally:
+                self._on_request(call.method, path, status, loop.time() - began)
+
+        loop = asyncio.get_running_loop()
+        try:
+            try:
+                reply = await attempt()
+            except _CUT_OFF:
+                resent = True
+                # Constructing the policy takes longer than a write, so it is used only in this rare case.
+                reply = await _resending()(attempt)
+        except httpx.RequestError as error:
+            # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
+            error.__traceback__ = None
+            raise self._no_reply(error, f"{call.method} {path}", call.limits, resent=resent) from error
+        return replace(reply, resent=True) if resent else reply
+
+    def _no_reply(self, error: httpx.RequestError, what: str, limits: Limits, *, resent: bool) -> GatewayError:
+        """Return the error for a request without a reply."""
+        sent, words = resent or not isinstance(error, _NOT_SENT), scrub(str(error), None, self.key.secret)
+        if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+            # The wording of a request that ends by its own limit.
+            seconds = limits.read if isinstance(error, httpx.ReadTimeout) else limits.write
+            words = f"no answer within {seconds or self.timeout:g} s"
+        else:
+            what = f"{what}: {type(error).__name__}"
+        return self._placed(GatewayUnavailable(f"{what}: {words or 'no answer'}", sent=sent), what)
+
+    def _check_repeated(self, reply: Reply, method: str, path: str) -> None:
+        """Raise if a write was repeated and then refused: its first copy may have been carried out nevertheless."""
+        if method == "GET" or reply.status_code < 300 or (method == "DELETE" and is_gone(reply)):
+            return
+        if reply.status_code in REDIRECTS:
+            raise self._redirected(reply, method, path, sent=True)
+        raise refused_again(reply, f"{method} {path}", self.fields)
+
+    def _placed(self, error: GatewayError, what: str) -> GatewayError:
+        """Set the cause of an error that concerns the whole cluster: the address instead of the request."""
+        if isinstance(error, GatewayUnavailable):
+            url = urlsplit(self.url)
+            place = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
+            words = str(error).removeprefix(f"{what}: ").removeprefix(f"cannot connect to {place}: ")
+            error.cause = f"{place}: {words}"
+        return error
+
+    def _redirected(self, reply: Reply, method: str, path: str, *, sent: bool = False) -> GatewayError:
+        return redirected(reply, method, path, self.url, self.fields, self.key.secret, sent=sent)
+
+    def _headers_of(self, payload: bytes | None) -> tuple[tuple[str, str], ...]:
+        return self._headers if payload is None else (*self._headers, ("Content-Length", str(len(payload))))
+
+    def _new_headers(self) -> tuple[tuple[str, str], ...]:
+        # Replies are not decompressed, and without this header a proxy may compress them.
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent}
+        if self.key.secret:
+            headers["X-API-KEY"] = self.key.secret
+        return tuple(headers.items())
+
+
+def _resending() -> AsyncRetrying:
+    """Return the policy for repeating a GET, PUT or DELETE that was cut off; all three are idempotent."""
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random  # rarely needed
+
+    return AsyncRetrying(
+        retry=retry_if_exception_type(_CUT_OFF),
+        stop=stop_after_attempt(RESENDS),
+        wait=wait_random(0, 0.05),
+        reraise=True,
+    )
