@@ -21,7 +21,9 @@ from pathlib import Path
 
 from benchmarks import adapter, gateway
 from benchmarks.adapter import Adapter
+from benchmarks.deletion.measure import measure as measure_deletions
 from benchmarks.gateway import CountingGateway
+from benchmarks.machine import QUIET, busy_share
 from benchmarks.raw import client_rate
 from benchmarks.reporting.report import report
 from benchmarks.reporting.results import Book, Result
@@ -29,9 +31,11 @@ from benchmarks.scenarios import SCENARIOS, Bench, Figures
 from benchmarks.seeds import cluster_with
 from benchmarks.subject import Subject
 from benchmarks.world import Shape, World
+from e2e import netns
 
 RAW_WRITES = 4000
 CONCURRENCIES = (1, 16, 64)
+DELETION = "deletion"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="measure")
     run.add_argument("--adapters", default="ours", help="names or files, measured in this order; default %(default)s")
     run.add_argument("--sizes", default="100,1000", help="numbers of routes; default %(default)s")
-    run.add_argument("--scenarios", default=",".join(SCENARIOS), help="default %(default)s; ahead stands alone")
+    scenarios = f"default %(default)s; also {DELETION}, which does not depend on the sizes; ahead stands alone"
+    run.add_argument("--scenarios", default=",".join(SCENARIOS), help=scenarios)
     run.add_argument("--kind", choices=["ApisixRoute", "Ingress", "HTTPRoute"], default="ApisixRoute")
     run.add_argument("--hosts", type=int, default=1, help="that the routes are spread over")
     run.add_argument("--class", dest="ingress_class", default="apisix", help="ingressClassName of the objects")
@@ -81,15 +86,31 @@ def _measure(root: Path, arguments: argparse.Namespace) -> Iterator[Result]:
     root.mkdir(parents=True, exist_ok=True)
     program = gateway.build(root.absolute())
     subjects = [(each, each.ready()) for each in map(adapter.load, arguments.adapters.split(","))]
+    scenarios = set(arguments.scenarios.split(","))
+    deletions = DELETION in scenarios
+    if deletions and not netns.in_namespace():
+        netns.enter()  # after the builds, which may download modules
     for turn in range(arguments.runs):
-        for size in map(int, arguments.sizes.split(",")):
+        for size in map(int, arguments.sizes.split(",") if scenarios != {DELETION} else ()):
             shape = _shape(size, arguments)
             with CountingGateway(program, root / "raw", write_latency=arguments.write_latency) as raw:
                 yield book.add("raw", "the gateway itself", "raw", shape, _rates(raw))
             for each, known in subjects:
-                folder = root.absolute() / f"{each.name}-{size}-{turn}"
+                folder, busy = root.absolute() / f"{each.name}-{size}-{turn}", _busy()
                 for scenario, figures in _scenarios(folder, program, each, known, shape, arguments):
-                    yield book.add(each.name, each.title, scenario, shape, figures)
+                    yield book.add(each.name, each.title, scenario, shape, figures, busy)
+        for each, known in subjects if deletions else ():
+            folder, busy = root.absolute() / f"{each.name}-{DELETION}-{turn}", _busy()
+            figures = measure_deletions(each, known, program, folder)
+            yield book.add(each.name, each.title, DELETION, Shape(1, namespaces=1), figures, busy)
+
+
+def _busy() -> float:
+    """Return the share of the processors that other programs use, with a warning if it is too large."""
+    busy = busy_share()
+    if busy > QUIET:
+        print(f"warning: other programs use {busy:.0%} of the processors", file=sys.stderr, flush=True)
+    return busy
 
 
 def _shape(size: int, arguments: argparse.Namespace) -> Shape:
@@ -108,7 +129,7 @@ def _scenarios(
     folder: Path, program: Path, each: Adapter, known: dict[str, str], shape: Shape, arguments: argparse.Namespace
 ) -> Iterator[tuple[str, Figures]]:
     raising = partial(gateway.raise_revision, program)
-    wanted = arguments.scenarios.split(",")
+    wanted = [name for name in arguments.scenarios.split(",") if name != DELETION]
     with (
         CountingGateway(program, folder, write_latency=arguments.write_latency) as counting,
         cluster_with(shape, raising) as cluster,

@@ -79,15 +79,15 @@ class Bench:
         self.gateway.reset()
         self.subject.start()
         self._wait_for_share(size)
-        latencies: list[float] = []
+        seconds: list[float] = []
         deadline = time.monotonic() + CHANGE_SECONDS
         while self.gateway.stats()["pending"] > size * PERCENT and time.monotonic() < deadline:
             number = int(self.rng.choice(list(self.gateway.met())))
-            latencies.append(self._change(number))
+            seconds.append(self._change(number))
             time.sleep(PAUSE)
         self._arrived(COLD_SECONDS)
         self._settle()
-        return _latencies(latencies)
+        return latencies(seconds)
 
     def change(self) -> Figures:
         """Change the endpoints of one route after another."""
@@ -114,7 +114,7 @@ class Bench:
             "seconds": arrival.at - began,
             "burst_seconds": burst,
             "cpu_seconds": self.subject.usage().cpu - before.cpu,
-            **_latencies([met[str(number)] - sent[number] for number in numbers if str(number) in met]),
+            **latencies([met[str(number)] - sent[number] for number in numbers if str(number) in met]),
             **_traffic(self.gateway.stats()),
         }
 
@@ -164,14 +164,14 @@ class Bench:
         self._settle()
         self.gateway.reset()
         before = self.subject.usage()
-        latencies = []
+        seconds = []
         for turn in range(self.changes):
-            latencies.append(step(self.rng.randrange(self.world.shape.size), turn))
+            seconds.append(step(self.rng.randrange(self.world.shape.size), turn))
             time.sleep(PAUSE)
         time.sleep(1.0)
         stats, cpu = self.gateway.stats(), self.subject.usage().cpu - before.cpu
         return {
-            **_latencies(latencies),
+            **latencies(seconds),
             "writes_each": stats["writes"] / self.changes,
             "reads_each": stats["reads"] / self.changes,
             "noops": stats["noops"],
@@ -243,7 +243,7 @@ def _traffic(stats: Manifest) -> Figures:
     return {"writes": stats["writes"], "reads": stats["reads"], "noops": stats["noops"]}
 
 
-def _latencies(seconds: Sequence[float]) -> Figures:
+def latencies(seconds: Sequence[float]) -> Figures:
     """Return quantiles in milliseconds, and the number of changes that never arrived."""
     there = sorted(second * 1000 for second in seconds if second != float("inf"))
     lost = len(seconds) - len(there)

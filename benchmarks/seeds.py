@@ -59,7 +59,7 @@ def _make(shape: Shape, seed: Path, raise_revision: RaiseRevision) -> None:
         cluster = LocalCluster(root=Path(root))
         with cluster, cluster.client() as api:
             cluster.controller_manager.stop()
-            raise_revision(_etcd_url(cluster), REVISIONS)
+            raise_revision(etcd_url(cluster), REVISIONS)
             api.apply(crds.manifests())
             if shape.kind == "HTTPRoute":
                 gateway_kinds.install(api)
@@ -72,7 +72,8 @@ def _make(shape: Shape, seed: Path, raise_revision: RaiseRevision) -> None:
     print(f"... in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
 
-def _etcd_url(cluster: LocalCluster) -> str:
+def etcd_url(cluster: LocalCluster) -> str:
+    """Return the URL of a cluster's etcd."""
     flag = "--etcd-servers="
     return next(word.removeprefix(flag) for word in cluster.apiserver.command if word.startswith(flag))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -30,6 +29,8 @@ class Result:
     figures: Mapping[str, float]
     hosts: int = 1
     ingress_class: str = "apisix"
+    busy: float = 0.0
+    """The share of the processors that other programs used just before the controller was started."""
 
     @property
     def shape(self) -> Shape:
@@ -46,13 +47,15 @@ class Book:
         self._latency = write_latency
         self._run = time.strftime("%Y-%m-%dT%H:%M:%S")
 
-    def add(self, adapter: str, title: str, scenario: str, shape: Shape, figures: Mapping[str, float]) -> Result:
+    def add(
+        self, adapter: str, title: str, scenario: str, shape: Shape, figures: Mapping[str, float], busy: float = 0.0
+    ) -> Result:
         """Save a result and return it; the machine's load is the average of the last minute."""
         load = round(os.getloadavg()[0], 2)
         kept = {name: round(value, 4) for name, value in figures.items()}
         where = (shape.size, shape.kind, shape.namespaces, shape.backends)
         more = (shape.hosts, shape.ingress_class)
-        result = Result(self._run, adapter, title, scenario, *where, self._latency, load, kept, *more)
+        result = Result(self._run, adapter, title, scenario, *where, self._latency, load, kept, *more, round(busy, 2))
         with self._path.open("a") as file:
             file.write(json.dumps(asdict(result)) + "\n")
         return result
@@ -62,8 +65,3 @@ def read(path: Path) -> Iterator[Result]:
     """Read the results of a file."""
     for line in path.read_text().splitlines():
         yield Result(**json.loads(line))
-
-
-def machine() -> str:
-    """Return a description of this machine."""
-    return f"{os.cpu_count()} processors, {platform.system()} {platform.machine()}, Python {platform.python_version()}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from benchmarks.reporting.results import Result
@@ -13,6 +14,7 @@ from benchmarks.world import Shape
 OURS = "ours"
 RAW = "raw"
 CEILING = "writes_per_second_16"
+CONFIDENCE = 0.95
 
 
 class Where(NamedTuple):
@@ -31,6 +33,10 @@ class Row(NamedTuple):
     load: float
     """Median of the machine's one-minute load average."""
     figures: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    """Of each figure with several runs: where its median lies with a probability of `CONFIDENCE` (see `interval`)."""
+    busy: float
+    """The largest share of the processors that other programs used before a run."""
 
 
 Table = dict[Where, dict[str, Row]]
@@ -46,9 +52,28 @@ def medians(results: Iterable[Result]) -> Table:
         names = {name for result in group for name in result.figures}
         values = {name: [result.figures[name] for result in group if name in result.figures] for name in names}
         figures = {name: statistics.median(each) for name, each in values.items()}
+        intervals = {name: interval(each) for name, each in values.items() if len(each) > 1}
         load = statistics.median(result.load for result in group)
-        table[where][adapter] = Row(group[-1].title, len(group), load, figures)
+        busy = max(result.busy for result in group)
+        table[where][adapter] = Row(group[-1].title, len(group), load, figures, intervals, busy)
     return dict(table)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the narrowest pair of samples that encloses the median of the distribution with the wanted confidence.
+
+    It assumes nothing about the distribution: the median lies outside the k-th smallest and k-th largest of n samples
+    with the probability of fewer than k heads, or tails, in n tosses of a coin. Fewer than six samples are too few for
+    95 %; their smallest and largest enclose it with a probability of 1 - 2^(1 - n).
+    """
+    ordered, count, inner = sorted(values), len(values), 0
+    outside = 2.0 ** (1 - count)
+    while inner < (count - 1) // 2:
+        outside += math.comb(count, inner + 1) * 2.0 ** (1 - count)
+        if 1 - outside < CONFIDENCE:
+            break
+        inner += 1
+    return ordered[inner], ordered[-1 - inner]
 
 
 def ceiling(table: Table, where: Where) -> float | None:

@@ -1,5 +1,7 @@
 """The table of a benchmark: medians, and ratios of what was measured alike."""
 
+from dataclasses import replace
+
 from benchmarks.reporting.report import lines
 from benchmarks.reporting.results import Result
 from benchmarks.reporting.table import medians
@@ -15,7 +17,7 @@ def table_lines(*results: Result) -> list[str]:
 
 def test_the_median_of_the_runs_is_shown() -> None:
     got = table_lines(*(result("ours", "wipe", healed_seconds=seconds) for seconds in (3.0, 1.0, 2.0)))
-    assert got == ["| 100 in 50 ns, 1ms a write | OURS | 2.0 |  |  |  |  |  | 3 | 0.5 |  |"]
+    assert got == ["| 100 in 50 ns, 1ms a write | OURS | 2.0 (1.0 to 3.0) |  |  |  |  |  | 3 | 0.5 |  |"]
 
 
 def test_a_peer_is_shown_as_a_ratio_of_ours() -> None:
@@ -33,3 +35,9 @@ def test_a_cold_sync_is_held_against_what_the_gateway_takes() -> None:
     raw = result("raw", "raw", writes_per_second_16=100.0)
     cold = result("ours", seconds=6.0, first_write_seconds=2.0, writes=200.0)
     assert table_lines(raw, cold)[-1] == "| 100 in 50 ns, 1ms a write | OURS | 100 | 2.00 | 3.0 | 2.0 |"
+
+
+def test_a_busy_machine_is_reported() -> None:
+    busy = replace(result("ours", "wipe", healed_seconds=2.0), busy=0.25)
+    assert any("other programs used up to 25%" in line for line in lines(medians([busy])))
+    assert not any("other programs" in line for line in lines(medians([replace(busy, busy=0.05)])))

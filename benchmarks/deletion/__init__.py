@@ -1,0 +1,1 @@
+"""How long a deleted Pod still receives requests through the proxy of a gateway."""
