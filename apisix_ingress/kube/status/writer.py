@@ -54,6 +54,8 @@ _WHOLE = frozenset({"status"})
 WRITE_SECONDS = 5.0
 """Timeout of one request in seconds, unless a shorter lease requires less."""
 _WORKERS = 4
+_FAILURES_IN_A_ROW = 32
+"""Urgent statuses before each other one: while gateways are being changed, a success takes as long as ten failures."""
 BULK = 32
 """With more queued statuses, successes are logged at level debug: the line would cost a tenth of the write."""
 
@@ -110,7 +112,12 @@ class StatusWriter:
         self._resources = resources
         self._timeout = timeout
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
-            clock=clock, limiter=retry_limiter(rng), name="status", group=namespace_of, observer=queue_observer
+            clock=clock,
+            limiter=retry_limiter(rng),
+            name="status",
+            urgent_burst=_FAILURES_IN_A_ROW,
+            group=namespace_of,
+            observer=queue_observer,
         )
         self._debouncer = Debouncer(self.queue, clock=clock)
         self._schedule = StatusSchedule(clock=clock)
@@ -229,14 +236,16 @@ class StatusWriter:
         """Write the differences in the status of an object of the Gateway API."""
         key = item.meta.key
         now = timestamp(self._clock.now())
-        if key.kind in self._without_status or not self._wanted.document(key, item.status, now):
+        if key.kind in self._without_status or not (change := self._wanted.document(key, item.status, now)):
             return
         if (left := self._schedule.until_rewrite(key, _WHOLE)) > 0:
             self.queue.add_after(key, left)
             return
         term.check(self._timeout)
         held = await self._known.of(resource, item)
-        if change := self._wanted.document(key, held.status, now):
+        if held.status is not item.status:
+            change = self._wanted.document(key, held.status, now)
+        if change:
             await self._write(term, resource, item, held, change=change, condition=None)
 
     def _settled(self, key: ObjectKey, condition: Condition | None) -> Condition | None:
