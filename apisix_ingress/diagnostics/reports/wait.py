@@ -16,10 +16,10 @@ from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellnes
 from apisix_ingress.errors import KubeError, KubeGone, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.watch_events import MalformedEvent, parse_event
+from apisix_ingress.model.decoders import decode_custom
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES, has_condition
-from apisix_ingress.model.objects import decode_custom
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -21,13 +20,12 @@ import structlog
 from apisix_ingress.errors import (
     KubeConflict,
     KubeError,
-    KubeForbidden,
-    KubeGone,
     KubeNotFound,
     KubeTimeout,
     KubeUnavailable,
     KubeUnreachable,
 )
+from apisix_ingress.kube.client.api_errors import error_of, explain
 from apisix_ingress.kube.client.credentials import find_credentials
 from apisix_ingress.kube.client.json_depth import cut
 from apisix_ingress.kube.client.line_splitter import LineSplitter
@@ -35,7 +33,6 @@ from apisix_ingress.kube.client.requests import Request, Transport
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
-from apisix_ingress.runtime.connection_errors import unreachable
 
 log = structlog.get_logger()
 
@@ -45,7 +42,6 @@ CUT_OFF = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, Connecti
 REQUEST_SECONDS = 10.0
 LIST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
-_LONGEST_REASON = 500
 
 NO_VERSIONS = ("", "0")
 """resourceVersions that mean "any version": a watch that starts at one of them misses deletes."""
@@ -320,12 +316,12 @@ class KubeApi:
 
     def _translated(self, error: Exception, where: str) -> KubeUnavailable:
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-            self._lost(_explain(error))
-            return KubeUnreachable(f"{where}: {_explain(error)}")
+            self._lost(explain(error))
+            return KubeUnreachable(f"{where}: {explain(error)}")
         if isinstance(error, CUT_OFF):
-            return KubeUnreachable(f"{where}: {_explain(error)}")
+            return KubeUnreachable(f"{where}: {explain(error)}")
         kind = KubeTimeout if isinstance(error, TimeoutError) else KubeUnavailable
-        return kind(f"{where}: {_explain(error)}")
+        return kind(f"{where}: {explain(error)}")
 
     def _lost(self, why: str) -> None:
         """Log an outage once, no matter how many requests fail."""
@@ -360,54 +356,3 @@ async def _loads(content: bytes) -> Any:
 
 def _selecting(fields: str) -> list[tuple[str, str]]:
     return [("fieldSelector", fields)] if fields else []
-
-
-def error_of(status: int, content: bytes, where: str, retry_after: str | None = None) -> KubeError:
-    """Return the error for a response: the status selects its class; its text is the API server's message."""
-    details = _status_object(content)
-    message = f"{where}: {status}: {str(details.get('message') or 'no reason given')[:_LONGEST_REASON]}"
-    if 300 <= status < 400:
-        return KubeUnavailable(
-            f"{where}: {status}: an API server never redirects: check the kubeconfig's server", status=status
-        )
-    if status in (401, 403):
-        return KubeForbidden(message, status=status)
-    if status in (408, 429) or status >= 500:
-        return KubeUnavailable(message, status=status, retry_after=_retry_after(details, retry_after))
-    classes: dict[int, type[KubeError]] = {404: KubeNotFound, 409: KubeConflict, 410: KubeGone}
-    return classes.get(status, KubeError)(message, status=status)
-
-
-def _status_object(content: bytes) -> JsonObject:
-    try:
-        found = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _retry_after(status: Mapping[str, Any], header: str | None) -> float | None:
-    details = status.get("details")
-    asked = header or (details.get("retryAfterSeconds") if isinstance(details, dict) else None)
-    try:
-        return max(0.0, float(asked)) if asked is not None else None
-    except (TypeError, ValueError):  # an HTTP date, or malformed
-        return None
-
-
-def _explain(error: Exception) -> str:
-    if reason := unreachable(error, "the CA certificate of the credentials"):
-        return reason
-    match error:
-        case ssl.SSLCertVerificationError():
-            return f"the server's certificate is not valid ({error.verify_message}): check the CA certificate"
-        case aiohttp.ClientSSLError() | ssl.SSLError():
-            return "TLS failed: check the URL's scheme and the client certificate"
-        case TimeoutError():
-            return "no answer in time"
-        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():
-            return "the connection was cut"
-        case aiohttp.InvalidURL():
-            return "the server's URL is not valid"
-        case _:
-            return f"the request failed ({type(error).__name__})"

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import orjson
 
 from apisix_ingress.errors import KubeError
-from apisix_ingress.kube.client.api import NO_VERSIONS, error_of
+from apisix_ingress.kube.client.api import NO_VERSIONS
+from apisix_ingress.kube.client.api_errors import error_of
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import Resource

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from apisix_ingress.model import objects as kube
+from apisix_ingress.model import decoders
 from apisix_ingress.model.kinds import indexes as by
 from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.kinds.resource import Resource
@@ -20,7 +20,7 @@ _TARGETS: Mapping[str, IndexFunction] = {by.BY_TARGET: by.policy_targets}
 
 
 def _row(kind: str, plural: str, label: str, **rest: Any) -> Resource:
-    decode = partial(kube.decode_custom, kind=kind)
+    decode = partial(decoders.decode_custom, kind=kind)
     return Resource(
         kind, EXTENSION_GROUP, "v1alpha1", plural, decode, optional=True, may_be_forbidden=True, label=label, **rest
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from apisix_ingress.model import decoders
 from apisix_ingress.model import objects as kube
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds import indexes as by
@@ -41,7 +42,7 @@ def _row(kind: str, plural: str, label: str, provider: str, **rest: Any) -> Reso
         GATEWAY_GROUP,
         "v1",
         plural,
-        partial(kube.decode_custom, kind=kind),
+        partial(decoders.decode_custom, kind=kind),
         optional=True,
         may_be_forbidden=True,
         status="document",
@@ -53,7 +54,7 @@ def _row(kind: str, plural: str, label: str, provider: str, **rest: Any) -> Reso
 
 def _ca_bundle(raw: JsonObject) -> kube.ConfigMap:
     """Decode only the CA certificates of a ConfigMap."""
-    found = kube.decode_config_map(raw)
+    found = decoders.decode_config_map(raw)
     data = {key: text for key, text in found.data.items() if key == CA_KEY}
     return kube.ConfigMap(replace(found.meta, kind=CA_BUNDLE), data=data)
 

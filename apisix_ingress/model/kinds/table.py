@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from apisix_ingress.model import objects as kube
+from apisix_ingress.model import decoders
 from apisix_ingress.model.kinds import indexes as by
 from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_GROUP, GATEWAY_ROWS
@@ -51,7 +51,7 @@ _ASSIGNED: Mapping[str, IndexFunction] = {
 
 def _custom(kind: str, plural: str, **rest: Any) -> Resource:
     """Return the row of a kind with a CRD of this project."""
-    decode = partial(kube.decode_custom, kind=kind)
+    decode = partial(decoders.decode_custom, kind=kind)
     return Resource(kind, CUSTOM_GROUP, "v2", plural, decode, optional=True, status="conditions", **rest)
 
 
@@ -61,7 +61,7 @@ _ROWS = (
         "",
         "v1",
         "namespaces",
-        kube.decode_namespace,
+        decoders.decode_namespace,
         namespaced=False,
         never_empty=True,
         indexes=_ASSIGNED,
@@ -74,7 +74,7 @@ _ROWS = (
         "",
         "v1",
         "services",
-        kube.decode_service,
+        decoders.decode_service,
         never_empty=True,
         indexes={by.BY_ADDRESS: by.addresses},
         short="svc",
@@ -88,7 +88,7 @@ _ROWS = (
         "",
         "v1",
         "endpoints",
-        kube.decode_endpoints,
+        decoders.decode_endpoints,
         never_empty=True,
         urgent=True,
         short="ep",
@@ -99,7 +99,7 @@ _ROWS = (
         "discovery.k8s.io",
         "v1",
         "endpointslices",
-        kube.decode_endpoint_slice,
+        decoders.decode_endpoint_slice,
         never_empty=True,
         urgent=True,
         indexes={by.SLICES_BY_SERVICE: by.slice_service},
@@ -110,20 +110,20 @@ _ROWS = (
         "",
         "v1",
         "pods",
-        kube.decode_pod,
+        decoders.decode_pod,
         urgent=True,
         indexes={by.BY_ADDRESS: by.addresses},
         short="po",
         provider="providers.pod:PodProvider",
         label="pod",
     ),
-    Resource("Secret", "", "v1", "secrets", kube.decode_secret, label="secret"),
+    Resource("Secret", "", "v1", "secrets", decoders.decode_secret, label="secret"),
     Resource(
         "ConfigMap",
         "",
         "v1",
         "configmaps",
-        kube.decode_config_map,
+        decoders.decode_config_map,
         short="cm",
         provider="providers.plugin_metadata:PluginMetadataProvider",
         label="configMap",
@@ -133,7 +133,7 @@ _ROWS = (
         "networking.k8s.io",
         "v1",
         "ingressclasses",
-        kube.decode_ingress_class,
+        decoders.decode_ingress_class,
         namespaced=False,
         indexes={by.DEFAULT_CLASS: by.default_class},
         label="ingressClass",
@@ -143,7 +143,7 @@ _ROWS = (
         GATEWAY_GROUP,
         "v1beta1",
         "referencegrants",
-        kube.decode_reference_grant,
+        decoders.decode_reference_grant,
         other_versions=("v1",),
         optional=True,
         indexes={by.GRANTS_BY_NAMESPACES: by.grant_namespaces},
@@ -154,7 +154,7 @@ _ROWS = (
         "networking.k8s.io",
         "v1",
         "ingresses",
-        partial(kube.decode_custom, kind="Ingress"),
+        partial(decoders.decode_custom, kind="Ingress"),
         indexes={**_MATCHERS, **_TLS_HOSTS, **_CLAIMS, **_NGINX},
         ranked=frozenset(
             {**_MATCHERS, **_TLS_HOSTS, **_CLAIMS, by.NGINX_HOST_INDEX: None, by.NGINX_SERVICE_INDEX: None}

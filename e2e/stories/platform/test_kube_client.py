@@ -23,11 +23,11 @@ from apisix_ingress.kube.informer.watch_events import ReflectorOptions, WatchEve
 from apisix_ingress.kube.status.events import EventRecorder
 from apisix_ingress.kube.status.writer import StatusWriter
 from apisix_ingress.model.condition import aborted, synced
+from apisix_ingress.model.decoders import decode_config_map, decode_custom
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
-from apisix_ingress.model.objects import decode_config_map, decode_custom
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.model import decoders
 from apisix_ingress.model import objects as kube
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Endpoint, EndpointPort, EndpointSubset, ServicePort
@@ -27,7 +28,7 @@ def raw(**fields: Any) -> dict[str, Any]:
 
 
 def test_custom_object_keeps_metadata_spec_and_status() -> None:
-    got = kube.decode_custom(raw(spec={"http": []}, status={"conditions": []}), "ApisixRoute")
+    got = decoders.decode_custom(raw(spec={"http": []}, status={"conditions": []}), "ApisixRoute")
     want_meta = kube.Meta(
         "ApisixRoute", "default", "web", "u1", 2, "2026-01-01T00:00:00Z", {"app": "web"}, {"a": "b"}, "7"
     )
@@ -37,13 +38,13 @@ def test_custom_object_keeps_metadata_spec_and_status() -> None:
 
 @pytest.mark.parametrize("odd", [None, [], "text"])
 def test_spec_and_status_that_are_not_mappings_are_read_as_empty(odd: object) -> None:
-    got = kube.decode_custom(raw(spec=odd, status=odd), "ApisixRoute")
+    got = decoders.decode_custom(raw(spec=odd, status=odd), "ApisixRoute")
     assert (got.spec, got.status) == ({}, {})
 
 
 def test_status_and_resource_version_are_never_compared() -> None:
-    one = kube.decode_custom(raw(spec={}), "ApisixRoute")
-    other = kube.decode_custom(
+    one = decoders.decode_custom(raw(spec={}), "ApisixRoute")
+    other = decoders.decode_custom(
         {"metadata": {**META, "resourceVersion": "8"}, "spec": {}, "status": {"a": 1}}, "ApisixRoute"
     )
     assert one == other
@@ -51,11 +52,11 @@ def test_status_and_resource_version_are_never_compared() -> None:
 
 def test_null_metadata_fields_are_read_as_empty() -> None:
     bare = {"metadata": {"name": "web", **dict.fromkeys(set(META) - {"name"})}}
-    assert kube.decode_pod(bare).meta == kube.Meta("Pod", "", "web")
+    assert decoders.decode_pod(bare).meta == kube.Meta("Pod", "", "web")
 
 
 def test_service_is_trimmed_to_what_translations_read() -> None:
-    got = kube.decode_service(
+    got = decoders.decode_service(
         raw(
             spec={
                 "type": "LoadBalancer",
@@ -85,11 +86,11 @@ def test_service_is_trimmed_to_what_translations_read() -> None:
 
 @pytest.mark.parametrize(("address", "want"), [("None", True), ("", True), ("10.1.2.3", False)])
 def test_service_without_a_cluster_address_is_headless(address: str, want: bool) -> None:
-    assert kube.decode_service(raw(spec={"clusterIP": address})).headless is want
+    assert decoders.decode_service(raw(spec={"clusterIP": address})).headless is want
 
 
 def test_endpoints_keep_ready_and_not_ready_addresses() -> None:
-    got = kube.decode_endpoints(
+    got = decoders.decode_endpoints(
         raw(
             subsets=[
                 {
@@ -115,7 +116,7 @@ def test_endpoints_keep_ready_and_not_ready_addresses() -> None:
         ),
         EndpointSubset((), ()),
     )
-    assert kube.decode_endpoints(raw(subsets=None)).subsets == ()
+    assert decoders.decode_endpoints(raw(subsets=None)).subsets == ()
 
 
 @pytest.mark.parametrize(
@@ -130,14 +131,14 @@ def test_endpoints_keep_ready_and_not_ready_addresses() -> None:
     ],
 )
 def test_missing_conditions_of_an_endpoint_mean_ready(conditions: object, want: tuple[bool, bool, bool]) -> None:
-    (got,) = kube.decode_endpoint_slice(
+    (got,) = decoders.decode_endpoint_slice(
         raw(endpoints=[{"addresses": ["10.0.0.1"], "conditions": conditions}])
     ).endpoints
     assert (got.ready, got.serving, got.terminating) == want
 
 
 def test_slice_knows_its_service_addresses_and_ports() -> None:
-    got = kube.decode_endpoint_slice(
+    got = decoders.decode_endpoint_slice(
         {
             "metadata": {**META, "labels": {"kubernetes.io/service-name": "web"}},
             "addressType": "IPv6",
@@ -152,23 +153,23 @@ def test_slice_knows_its_service_addresses_and_ports() -> None:
 
 def test_secret_values_are_decoded_and_plain_ones_win() -> None:
     data = {"a": base64.b64encode(b"x").decode(), "b": base64.b64encode(b"y").decode(), "c": None}
-    got = kube.decode_secret(raw(type="kubernetes.io/tls", data=data, stringData={"b": "z"}))
+    got = decoders.decode_secret(raw(type="kubernetes.io/tls", data=data, stringData={"b": "z"}))
     assert (got.type, got.data) == ("kubernetes.io/tls", {"a": b"x", "b": b"z", "c": b""})
 
 
 def test_secret_values_are_in_no_repr_and_no_error() -> None:
-    assert "hunter2" not in repr(kube.decode_secret(raw(stringData={"a": "hunter2"})))
+    assert "hunter2" not in repr(decoders.decode_secret(raw(stringData={"a": "hunter2"})))
     with pytest.raises(ValueError, match="not base64") as caught:
-        kube.decode_secret(raw(data={"a": "hunter2!"}))
+        decoders.decode_secret(raw(data={"a": "hunter2!"}))
     assert "hunter2" not in str(caught.value)
 
 
 def test_config_map_keeps_its_text() -> None:
-    assert kube.decode_config_map(raw(data={"a": "b"})).data == {"a": "b"}
-    assert kube.decode_config_map(raw()).data == {}
+    assert decoders.decode_config_map(raw(data={"a": "b"})).data == {"a": "b"}
+    assert decoders.decode_config_map(raw()).data == {}
 
 
-@pytest.mark.parametrize("decode", [kube.decode_pod, kube.decode_namespace])
+@pytest.mark.parametrize("decode", [decoders.decode_pod, decoders.decode_namespace])
 def test_labels_are_kept_where_selectors_read_them(decode: Callable[[dict[str, Any]], kube.KubeObject]) -> None:
     assert (decode(raw()).meta.labels, decode(raw()).meta.annotations) == ({"app": "web"}, {})
 
@@ -176,9 +177,9 @@ def test_labels_are_kept_where_selectors_read_them(decode: Callable[[dict[str, A
 @pytest.mark.parametrize(("value", "want"), [("true", True), ("false", False)])
 def test_ingress_class_knows_its_controller_and_whether_it_is_the_default(value: str, want: bool) -> None:
     meta = {"name": "apisix", "annotations": {"ingressclass.kubernetes.io/is-default-class": value}}
-    got = kube.decode_ingress_class({"metadata": meta, "spec": {"controller": "example.org/c"}})
+    got = decoders.decode_ingress_class({"metadata": meta, "spec": {"controller": "example.org/c"}})
     assert (got.controller, got.is_default) == ("example.org/c", want)
-    assert not kube.decode_ingress_class({"metadata": {"name": "apisix"}}).is_default
+    assert not decoders.decode_ingress_class({"metadata": {"name": "apisix"}}).is_default
 
 
 MALFORMED: list[tuple[str, dict[str, Any]]] = [
@@ -222,12 +223,12 @@ def test_malformed_object_raises_what_reflectors_expect(kind: str, malformed: di
 
 def test_malformed_config_map_is_refused() -> None:
     with pytest.raises(TypeError, match="data must be a mapping"):
-        kube.decode_config_map(raw(data="x"))
+        decoders.decode_config_map(raw(data="x"))
 
 
 def test_error_names_the_field() -> None:
     with pytest.raises(TypeError, match=r"metadata\.name must be a string"):
-        kube.decode_pod({"metadata": {"name": 1}})
+        decoders.decode_pod({"metadata": {"name": 1}})
 
 
 def test_reference_grant_holds_who_may_refer_to_what() -> None:
@@ -235,7 +236,7 @@ def test_reference_grant_holds_who_may_refer_to_what() -> None:
         "from": [{"group": "apisix.apache.org", "kind": "ApisixTls", "namespace": "shop"}],
         "to": [{"group": "", "kind": "Secret", "name": "cert"}, {"kind": "Service"}],
     }
-    got = kube.decode_reference_grant({"metadata": {"name": "g", "namespace": "certs"}, "spec": spec})
+    got = decoders.decode_reference_grant({"metadata": {"name": "g", "namespace": "certs"}, "spec": spec})
     assert got.meta.key == ("ReferenceGrant", "certs", "g")
     assert got.sources == (("apisix.apache.org", "ApisixTls", "shop"),)
     assert got.targets == (("", "Secret", "cert"), ("", "Service", ""))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.model.decoders import decode_custom
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.gateway_matches import MOST_VALUES, match_values
-from apisix_ingress.model.objects import decode_custom
 from apisix_ingress.state.world import World
 from tests.unit.translation.gateway.objects import CLASS, gateway, listener, of_parents, route, rule
 from tests.unit.translation.objects import OPTIONS, make, service

@@ -17,7 +17,8 @@ from apisix_ingress.errors import (
     KubeNotFound,
     KubeUnavailable,
 )
-from apisix_ingress.kube.client.api import KubeApi, error_of
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.client.api_errors import error_of
 from apisix_ingress.kube.client.credentials import InCluster
 from apisix_ingress.kube.client.requests import Transport
 from apisix_ingress.model.kinds.table import RESOURCES

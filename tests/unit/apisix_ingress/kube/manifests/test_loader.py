@@ -8,9 +8,9 @@ import pytest
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.manifests.loader import find_files, load
 from apisix_ingress.kube.manifests.unknown_fields import remedy
+from apisix_ingress.model.decoders import decode_config_map
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import Resource
-from apisix_ingress.model.objects import decode_config_map
 from tests.unit.apisix_ingress.kube.files import ROUTE, WEB, write
 
 CONFIG_MAP = Resource("ConfigMap", "", "v1", "configmaps", decode_config_map)
