@@ -17,7 +17,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a full output device. Commands that write a file report failures themselves."""
 
 _INTERRUPTED = 128 + 2
-"""The exit status of shells and typer for SIGINT."""
+"""The exit status of shells for SIGINT."""
 
 _TERMINATED = 128 + 15
 """The exit status of shells for SIGTERM."""
@@ -31,6 +31,9 @@ def main() -> None:
         _run_command()
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
+    except BrokenPipeError:
+        _drop_output()  # the reader has closed the pipe
+        raise SystemExit(1) from None
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
@@ -80,10 +83,9 @@ def _run_command() -> None:
         print(__version__)
         return
     try:
-        from apisix_ingress.commands.app import app
-        from apisix_ingress.commands.common.help import shown_name
+        from apisix_ingress.commands.app import run_program, shown_name
 
-        app(standalone_mode=True, prog_name=shown_name(os.path.basename(sys.argv[0])))
+        run_program(words, shown_name(os.path.basename(sys.argv[0])))
     except IngressError as error:
         _fail(str(error))
 

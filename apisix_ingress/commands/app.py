@@ -1,167 +1,130 @@
-"""The typer application: each command with its options and its help. The modules of the commands implement them."""
+"""The commands in groups, and the program: it finds the command, parses its options and calls it.
+
+Only the module of the command in use is imported.
+"""
 
 from __future__ import annotations
 
-import sys
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from apisix_ingress.commands.arguments.parser import HELP_NAMES, Command, UsageMistake, end_with, parse
 
-from apisix_ingress.commands.cluster.bundle import bundle
-from apisix_ingress.commands.cluster.doctor import doctor
-from apisix_ingress.commands.cluster.status import status
-from apisix_ingress.commands.cluster.tree import tree
-from apisix_ingress.commands.cluster.wait import wait
-from apisix_ingress.commands.common.connection import connects
-from apisix_ingress.commands.common.help import HelpCommand, HelpGroup
-from apisix_ingress.commands.common.output import (
-    AdminKeyOption,
-    AdminUrlOption,
-    ConfigOption,
-    KubeconfigOption,
-    Output,
-    OutputOption,
-    Report,
-    ReportOption,
-    print_json,
-    settings_of,
-    tell,
-)
-from apisix_ingress.commands.gateways.adopt import adopt
-from apisix_ingress.commands.gateways.diff import diff
-from apisix_ingress.commands.gateways.explain import explain
-from apisix_ingress.commands.gateways.orphans import orphans
-from apisix_ingress.commands.gateways.verify import verify
-from apisix_ingress.commands.manifests.lint import lint
-from apisix_ingress.commands.manifests.migrate import migrate
-from apisix_ingress.commands.manifests.translate import translate
-from apisix_ingress.commands.run import start
+_FOLDER = "apisix_ingress.commands"
 
-app = typer.Typer(
-    name="apisix-ingress",
-    cls=HelpGroup,
-    help="Ingress controller for Kubernetes: Ingress and apisix.apache.org/v2 objects become Apache APISIX records.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Manifests, without a cluster": {
+        "lint": "manifests.lint",
+        "translate": "manifests.translate",
+        "migrate": "manifests.migrate",
+    },
+    "A running cluster and its gateways": {
+        "status": "cluster.status",
+        "doctor": "cluster.doctor",
+        "tree": "cluster.tree",
+        "explain": "gateways.explain",
+        "diff": "gateways.diff",
+        "orphans": "gateways.orphans",
+        "wait": "cluster.wait",
+    },
+    "Changes and reports": {"adopt": "gateways.adopt", "verify": "gateways.verify", "bundle": "cluster.bundle"},
+    "The controller": {"run": "run", "check-config": "own", "crds": "own", "version": "own"},
+}
+"""The commands of each group, with the module of each."""
+
+MODULES: Mapping[str, str] = {name: module for group in GROUPS.values() for name, module in group.items()}
+
+PLUGIN = "kubectl-"
+"""Prefix of the programs that kubectl runs as its plugins."""
+
+_INSTALL, _SHOW = "--install-completion", "--show-completion"
+_TEXT = "Ingress controller for Kubernetes: Ingress and apisix.apache.org/v2 objects become Apache APISIX records."
+_OPTIONS = (
+    (_INSTALL, "Install completion for the current shell."),
+    (_SHOW, "Show completion for the current shell, to copy it or customize the installation."),
 )
 
 
-for _command in (
-    connects(lint, gateways=False, controller=False),
-    connects(migrate, gateways=False, controller=False),
-    translate,
-    connects(explain, controller=False),
-    connects(diff, controller=False),
-    connects(orphans, controller=False),
-    connects(adopt, controller=False),
-    connects(status),
-    connects(tree, gateways=False, controller=False),
-    connects(wait),
-    connects(doctor),
-    connects(bundle),
-    connects(verify, gateways=False, controller=False),
-):
-    app.command(cls=HelpCommand)(_command)
+def shown_name(program: str) -> str:
+    """Return what users type to run the program with this file name."""
+    if not program.startswith(PLUGIN):
+        return "apisix-ingress"
+    return f"kubectl {program.removeprefix(PLUGIN).replace('_', '-')}"
 
 
-@app.command(cls=HelpCommand)
-def run(
-    config: ConfigOption = None,
-    kubeconfig: KubeconfigOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
-    manifests: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Manifests to watch instead of an API server.", show_default=False),
-    ] = None,
-    http_listen: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Listen address of health and metrics.", show_default=False),
-    ] = None,
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.", show_default=False)
-    ] = None,
-    log_format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="auto, console or json.", show_default=False)
-    ] = None,
-) -> None:
-    """Run the controller until SIGTERM, SIGINT or SIGHUP.
+def load(name: str) -> Command:
+    """Return a command by its name."""
+    module = import_module(f"{_FOLDER}.{MODULES[name]}")
+    return Command(name, getattr(module, name.replace("-", "_")))
 
-    Exit 0 after a requested stop, 2 if it cannot start.
 
-    Examples:
-        apisix-ingress run --config config.yaml
-        apisix-ingress run --kubeconfig ~/.kube/config --log-level debug
+def commands() -> tuple[Command, ...]:
+    """Return every command, sorted by name."""
+    return tuple(load(name) for name in sorted(MODULES))
+
+
+def run_program(words: Sequence[str], program: str) -> None:
+    """Run the command that the words name.
+
+    Args:
+        words: The words after the name of the program.
+        program: What users type to run it.
+
+    Raises:
+        SystemExit: The command ended with an exit status, or the words are invalid.
+        IngressError: The command failed.
     """
-    start(
-        config=None if config is None else str(config),
-        kubeconfig=kubeconfig,
-        admin_url=admin_url,
-        admin_key=admin_key,
-        manifests=manifests,
-        http_listen=http_listen,
-        log_level=log_level,
-        log_format=log_format,
-    )
+    if "_APISIX_INGRESS_COMPLETE" in os.environ:
+        from apisix_ingress.commands.arguments.completion import answer
 
-
-@app.command(cls=HelpCommand)
-def crds(output: OutputOption = Output.yaml) -> None:
-    """Print the CustomResourceDefinitions.
-
-    Exit 0 always.
-
-    Examples:
-        apisix-ingress crds | kubectl apply --server-side -f -
-    """
-    import crds as definitions
-
-    if output == Output.json:
-        print_json({"apiVersion": "v1", "kind": "List", "items": definitions.manifests()})
-        return
-    import yaml
-
-    yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
-
-
-@app.command("check-config", cls=HelpCommand)
-def check_config(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")],
-    output: ReportOption = Report.text,
-) -> None:
-    """Validate a configuration file, including the environment.
-
-    Exit 0 if the configuration is valid, 2 if not.
-
-    Examples:
-        apisix-ingress check-config config.yaml
-    """
-    from apisix_ingress.settings.warnings import cautions
-
-    settings = settings_of(file)
-    found, names = list(cautions(settings)), [cluster.name for cluster in settings.clusters]
-    if output == Report.json:
-        print_json({"file": str(file), "clusters": names, "cautions": found})
-        return
-    tell(f"warning: {line}" for line in found)
-    print(f"{file}: ok, gateway clusters: {', '.join(names)}")
-
-
-@app.command(cls=HelpCommand)
-def version(output: ReportOption = Report.text) -> None:
-    """Print the version.
-
-    Exit 0 always.
-
-    Examples:
-        apisix-ingress version
-    """
-    from apisix_ingress import __version__
-
-    if output == Report.json:
-        print_json({"version": __version__})
+        _print(answer(os.environ, tuple(MODULES), load))
+    elif not words or words[0] in HELP_NAMES:
+        _print_help(program)
+    elif words[0] in (_INSTALL, _SHOW):
+        _complete(words[0], words[1] if len(words) > 1 else "")
+    elif words[0] in MODULES:
+        _call(load(words[0]), words[1:], program)
+    elif words[0].startswith("-"):
+        end_with(UsageMistake(f"No such option: {words[0]}"), program)
     else:
-        print(__version__)
+        end_with(UsageMistake(f"No such command '{words[0]}'."), program)
+
+
+def _call(command: Command, words: Sequence[str], program: str) -> None:
+    try:
+        values = parse(command, words)
+    except UsageMistake as mistake:
+        end_with(mistake, program, command)
+    if values is None:
+        from apisix_ingress.commands.arguments.help import command_help
+
+        _print(command_help(program, command))
+    else:
+        command.function(**values)
+
+
+def _print_help(program: str) -> None:
+    from apisix_ingress.commands.arguments.help import program_help
+
+    _print(program_help(program, _TEXT, _OPTIONS, {heading: map(load, names) for heading, names in GROUPS.items()}))
+
+
+def _complete(option: str, shell: str) -> None:
+    """Install or print the completion of a shell, by default the user's."""
+    from apisix_ingress.commands.arguments.completion import SCRIPTS, install, shell_of
+    from apisix_ingress.commands.common.output import fail
+
+    name = shell or shell_of(os.environ)
+    if name not in SCRIPTS:
+        fail(f"{option} {name}".rstrip() + f": name a shell, one of {', '.join(SCRIPTS)}")
+    if option == _SHOW:
+        print(SCRIPTS[name], end="")
+    else:
+        print(f"{name} completion installed in {install(name, Path.home())}\nIt takes effect in new shells.")
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)

@@ -5,25 +5,40 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
+
+from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.output import (
+    AdminKeyOption,
+    AdminUrlOption,
+    ConfigOption,
+    KubeconfigOption,
+    fail,
+)
+
+ManifestsOption = Annotated[str | None, Option(metavar="PATH", help="Manifests to watch instead of an API server.")]
+ListenOption = Annotated[str | None, Option(metavar="HOST:PORT", help="Listen address of health and metrics.")]
+LevelOption = Annotated[str | None, Option(metavar="LEVEL", help="debug, info, warning or error.")]
+FormatOption = Annotated[str | None, Option(metavar="FORMAT", help="auto, console or json.")]
 
 
-def start(
-    *,
-    config: str | None = None,
-    kubeconfig: str | None = None,
-    admin_url: str | None = None,
-    admin_key: str | None = None,
-    manifests: str | None = None,
-    http_listen: str | None = None,
-    log_level: str | None = None,
-    log_format: str | None = None,
+def run(
+    config: ConfigOption = None,
+    kubeconfig: KubeconfigOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    manifests: ManifestsOption = None,
+    http_listen: ListenOption = None,
+    log_level: LevelOption = None,
+    log_format: FormatOption = None,
 ) -> NoReturn:
-    """Run the controller; each parameter is the option of that name.
+    """Run the controller until SIGTERM, SIGINT or SIGHUP.
 
-    Raises:
-        SystemExit: The controller was stopped, or an argument is invalid.
-        IngressError: The controller cannot start.
+    Exit 0 after a requested stop, 2 if it cannot start.
+
+    Examples:
+        apisix-ingress run --config config.yaml
+        apisix-ingress run --kubeconfig ~/.kube/config --log-level debug
     """
     # Imported modules are never garbage: without collections the imports take a tenth less time.
     gc.disable()
@@ -39,8 +54,8 @@ def start(
         "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
     }
     if manifests == "":
-        from apisix_ingress.commands.common.output import fail
-
         fail("--manifests '': no such file or folder")  # as a path it would be the current folder
-    settings = load_settings(None if config is None else Path(config), overrides, os.environ)
-    raise SystemExit(run_controller(settings, Path(manifests) if manifests else None, config or ""))
+    settings = load_settings(config, overrides, os.environ)
+    raise SystemExit(
+        run_controller(settings, Path(manifests) if manifests else None, "" if config is None else str(config))
+    )

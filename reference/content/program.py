@@ -11,14 +11,13 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from apisix_ingress.commands.common.help import examples_of
+from apisix_ingress.commands.app import commands
+from apisix_ingress.commands.arguments.help import examples_of
+from apisix_ingress.commands.arguments.parameters import Option, Parameter
+from apisix_ingress.commands.arguments.parser import Command
 from apisix_ingress.model.problem_codes.code import Code
 from apisix_ingress.model.problem_codes.table import NUMBERS
-
-if TYPE_CHECKING:
-    from typer.models import CommandInfo
 
 FOLDER = Path("docs/reference")
 
@@ -33,7 +32,7 @@ findings, 1 that the command found something, 2 that it failed; the section of e
 Where the package does not install the plugin, link the program as `kubectl-apisix_ingress` in a folder of `PATH`.
 
 Colours appear on a terminal only, and not if `NO_COLOR` is set. `apisix-ingress --install-completion` installs shell
-completion. A gateway's address and key come from `--config`, the environment
+completion for bash, zsh or fish. A gateway's address and key come from `--config`, the environment
 (`APISIX_INGRESS_CLUSTERS__0__ADMIN_URL`, `…__ADMIN_KEY`) or the options; later ones override earlier ones.
 
 The documents of `-o json` have JSON Schemas: `docs/reference/schemas/COMMAND.json`. Later versions may add fields. A
@@ -73,51 +72,26 @@ def _codes_page() -> str:
 
 
 def _cli_page() -> str:
-    from apisix_ingress.commands.app import app
-
-    commands = sorted(app.registered_commands, key=command_name)
-    return _CLI_HEAD + "".join(line for command in commands for line in _command(command))
+    return _CLI_HEAD + "".join(line for command in commands() for line in _command(command))
 
 
-def command_name(command: CommandInfo) -> str:
-    """Return the name by which a command is called."""
-    return str(command.name or getattr(command.callback, "__name__", "").replace("_", "-"))
-
-
-def _command(command: CommandInfo) -> Iterator[str]:
-    name, callback = command_name(command), command.callback
-    assert callback is not None
-    text, examples = examples_of(inspect.getdoc(callback) or "")
-    yield f"\n## {name}\n\n{text}\n"
+def _command(command: Command) -> Iterator[str]:
+    text, examples = examples_of(inspect.getdoc(command.function) or "")
+    yield f"\n## {command.name}\n\n{text}\n"
     if examples:
-        commands = "".join(f"$ {example}\n" for example in examples)
-        yield f"\n```console\n{commands}```\n"
-    rows = list(_parameters(callback))
-    if rows:
+        lines = "".join(f"$ {example}\n" for example in examples)
+        yield f"\n```console\n{lines}```\n"
+    if command.parameters:
         yield "\n| argument or option | default | what it is |\n|---|---|---|\n"
-        yield from rows
+        yield from map(_row, command.parameters)
 
 
-def _parameters(callback: Any) -> Iterator[str]:
-    from typer.models import OptionInfo
-
-    for parameter in inspect.signature(callback, eval_str=True).parameters.values():
-        info = next((each for each in getattr(parameter.annotation, "__metadata__", ())), None)
-        if info is None:
-            continue
-        is_option = isinstance(info, OptionInfo)
-        shown = ", ".join(f"`{each}`" for each in _names(parameter.name, info, is_option=is_option))
-        metavar = f" `{_cell(info.metavar)}`" if is_option and info.metavar else ""
-        default = parameter.default
-        is_told = default not in (None, False, "", inspect.Parameter.empty) and info.show_default
-        yield f"| {shown}{metavar} | {f'`{default}`' if is_told else ''} | {_cell(info.help or '')} |\n"
-
-
-def _names(parameter: str, info: Any, *, is_option: bool) -> list[str]:
-    if not is_option:
-        return [info.metavar or parameter.upper()]
-    given = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str) and each[:1] == "-"]
-    return given or [f"--{parameter.replace('_', '-')}"]
+def _row(parameter: Parameter) -> str:
+    info, default = parameter.declared, parameter.default
+    shown = ", ".join(f"`{each}`" for each in parameter.names)
+    metavar = f" `{_cell(info.metavar)}`" if isinstance(info, Option) and info.metavar else ""
+    is_told = default not in (None, False, "") and not parameter.is_required
+    return f"| {shown}{metavar} | {f'`{default}`' if is_told else ''} | {_cell(info.help)} |\n"
 
 
 def _cell(text: str) -> str:

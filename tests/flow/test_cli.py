@@ -12,14 +12,11 @@ import yaml
 
 import crds
 from apisix_ingress import __version__
-from apisix_ingress.commands.app import app
-from apisix_ingress.commands.common.help import examples_of
-from reference.content.program import command_name
+from apisix_ingress.commands.app import MODULES, load
+from apisix_ingress.commands.arguments.help import examples_of
 from tests.flow.commandline import BOUND, COMMAND, PROJECT, WEB, Cli, environment
 
-COMMANDS = tuple(
-    sorted(str(command.name or getattr(command.callback, "__name__", "")) for command in app.registered_commands)
-)
+COMMANDS = tuple(sorted(MODULES))
 """Every command that there is."""
 
 
@@ -40,8 +37,7 @@ def test_help_of_a_command_has_an_example(cli: Cli, command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_in_help_do_not_wrap(command: str) -> None:
-    (found,) = [each for each in app.registered_commands if command_name(each) == command]
-    _, examples = examples_of(inspect.getdoc(found.callback) or "")
+    _, examples = examples_of(inspect.getdoc(load(command).function) or "")
     assert examples
     assert [line for line in examples if len(line) > 78] == []
 

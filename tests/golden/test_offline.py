@@ -6,16 +6,14 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from apisix_ingress.commands.app import app
+from apisix_ingress.commands.app import run_program
 from tests.golden.cases import Case, all_cases, load, normal
 
-RUNNER = CliRunner()
 CASES = all_cases()
 
 
-def _translate(case: Case, folder: Path, *options: str) -> dict[str, Any]:
+def _translate(case: Case, folder: Path, printed: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
     """Return the document that `translate` prints for the first state of a case."""
     path = case.path / "options.yaml"
     config = folder / "config.yaml"
@@ -23,14 +21,16 @@ def _translate(case: Case, folder: Path, *options: str) -> dict[str, Any]:
     objects = folder / "in.yaml"
     objects.write_text(case.text(""))
     arguments = ["translate", "-f", str(objects), "--config", str(config), "-o", "json", *options]
-    result = RUNNER.invoke(app, arguments)
-    assert result.exit_code in (0, 1), result.output
-    printed: dict[str, Any] = orjson.loads(result.stdout)
-    return printed
+    with pytest.raises(SystemExit) as ended:
+        run_program(arguments, "apisix-ingress")
+    got = printed.readouterr()
+    assert ended.value.code in (0, 1), got.err
+    document: dict[str, Any] = orjson.loads(got.out)
+    return document
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_translate_prints_the_wanted_records(case: Case, tmp_path: Path) -> None:
-    printed = _translate(case, tmp_path, "--show-secrets")["records"]
+def test_translate_prints_the_wanted_records(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = _translate(case, tmp_path, capsys, "--show-secrets")["records"]
     got = normal({"problems": {}, "records": {kind: found for kind, found in printed.items() if found}})
     assert got["records"] == case.want("")["records"]

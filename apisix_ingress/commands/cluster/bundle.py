@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     fail,
     print_json,
@@ -18,11 +17,12 @@ if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
 
 FileOption = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE|json", help="Path of the archive; json: print its files instead.")
+    str, Option("--output", "-o", metavar="FILE|json", help="Path of the archive; json: print its files instead.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+ForceOption = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
 
+@connects()
 def bundle(
     output: FileOption = "apisix-ingress-bundle.zip",
     force: ForceOption = False,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import BadParameter, Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     Report,
@@ -27,21 +26,21 @@ _COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "dim"}
 def _account(text: str) -> str:
     namespace, slash, name = text.partition("/")
     if text and not (namespace and slash and name):
-        raise typer.BadParameter("must be namespace/name")
+        raise BadParameter("must be namespace/name")
     return text
 
 
 AccountOption = Annotated[
     str,
-    typer.Option(
+    Option(
         metavar="NAMESPACE/NAME",
         help="Service account of the controller, whose permissions are checked; by default those of the kubeconfig.",
-        show_default=False,
-        callback=_account,
+        check=_account,
     ),
 ]
 
 
+@connects()
 def doctor(
     account: AccountOption = "",
     output: ReportOption = Report.text,

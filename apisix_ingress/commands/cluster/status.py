@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import EXIT_FOUND, Report, ReportOption, fail, print_json
 from apisix_ingress.commands.common.setup import print_painted, run_with_progress
 
@@ -22,26 +21,24 @@ WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 """Moves the cursor of a terminal to the top, and clears the screen."""
 
-NamespaceOption = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only objects in this one.", show_default=False)
-]
+NamespaceOption = Annotated[str, Option("--namespace", "-n", metavar="NAMESPACE", help="Only objects in this one.")]
 KindOption = Annotated[
     list[str] | None,
-    typer.Option("--kind", metavar="KIND", help="Only this kind: Ingress, ar, …; may be repeated.", show_default=False),
+    Option("--kind", metavar="KIND", help="Only this kind: Ingress, ar, …; may be repeated."),
 ]
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="Also list objects without a problem.")]
-WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Repeat until interrupted.")]
+AllOption = Annotated[bool, Option("--all", "-a", help="Also list objects without a problem.")]
+WatchOption = Annotated[bool, Option("--watch", "-w", help="Repeat until interrupted.")]
 UrlOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--url",
         metavar="URL",
         help="Ask the controller at this address, e.g. http://localhost:8080.",
-        show_default=False,
     ),
 ]
 
 
+@connects()
 def status(
     namespace: NamespaceOption = "",
     kind: KindOption = None,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ManifestsOption,
@@ -25,13 +24,14 @@ if TYPE_CHECKING:
 
 WhatArgument = Annotated[
     str,
-    typer.Argument(metavar="HOST|KIND", help="A host, or a kind of object; default: everything.", show_default=False),
+    Argument(metavar="HOST|KIND", help="A host, or a kind of object; default: everything."),
 ]
-NameArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="Name of the object.", show_default=False)]
-DotOption = Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")]
-MermaidOption = Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flow chart.")]
+NameArgument = Annotated[str, Argument(metavar="NAMESPACE/NAME", help="Name of the object.")]
+DotOption = Annotated[bool, Option("--dot", help="Print a Graphviz graph.")]
+MermaidOption = Annotated[bool, Option("--mermaid", help="Print a Mermaid flow chart.")]
 
 
+@connects(gateways=False, controller=False)
 def tree(
     what: WhatArgument = "",
     name: NameArgument = "",

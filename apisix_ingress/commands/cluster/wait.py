@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Argument, BadParameter, Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     Report,
@@ -22,15 +21,13 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
     from apisix_ingress.model.keys import ObjectKey
 
-KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …", show_default=False)]
-NameArgument = Annotated[
-    str, typer.Argument(metavar="NAMESPACE/NAME", help="Namespace and name of the object.", show_default=False)
-]
+KindArgument = Annotated[str, Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …")]
+NameArgument = Annotated[str, Argument(metavar="NAMESPACE/NAME", help="Namespace and name of the object.")]
 
 
 def _only_live(word: str) -> str:
     if word != "live":
-        raise typer.BadParameter("must be live")
+        raise BadParameter("must be live")
     return word
 
 
@@ -40,14 +37,15 @@ def _duration(text: str) -> str:
     try:
         parse_duration(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise BadParameter(str(error)) from None
     return text
 
 
-TimeoutOption = Annotated[str, typer.Option(metavar="DURATION", help="Timeout, such as 90s or 5m.", callback=_duration)]
-ForOption = Annotated[str, typer.Option("--for", metavar="live", help="State to wait for.", callback=_only_live)]
+TimeoutOption = Annotated[str, Option(metavar="DURATION", help="Timeout, such as 90s or 5m.", check=_duration)]
+ForOption = Annotated[str, Option("--for", metavar="live", help="State to wait for.", check=_only_live)]
 
 
+@connects()
 def wait(
     kind: KindArgument,
     name: NameArgument,

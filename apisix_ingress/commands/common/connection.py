@@ -1,38 +1,34 @@
 """The options by which commands find an API server and gateways, as one parameter of a command.
 
-A command declares a parameter `connection: Connection`; `connects` replaces it by the options that it consists of.
+A command declares a parameter `connection: Connection`; `connects` replaces it by its options.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.output import AdminKeyOption, AdminUrlOption, ConfigOption, KubeconfigOption
 
 if TYPE_CHECKING:
     from apisix_ingress.settings import Settings
 
-ContextOption = Annotated[
-    str | None, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.", show_default=False)
-]
+ContextOption = Annotated[str | None, Option("--context", metavar="NAME", help="Context of the kubeconfig.")]
 CaFileOption = Annotated[
     str | None,
-    typer.Option("--ca-file", metavar="FILE", help="CA certificates (PEM) of the Admin API.", show_default=False),
+    Option("--ca-file", metavar="FILE", help="CA certificates (PEM) of the Admin API."),
 ]
 ControllerNamespaceOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--controller-namespace",
         metavar="NAMESPACE",
         help="Namespace of the controller, of its Lease.",
-        show_default=False,
     ),
 ]
 
@@ -82,18 +78,19 @@ class Connection:
         return quiet_settings(self.config, {"kubernetes": kubernetes, "clusters": {0: cluster}})
 
 
-def connects(command: Callable[..., None], *, gateways: bool = True, controller: bool = True) -> Callable[..., None]:
-    """Return a command with the options of a connection in place of the parameter `connection`.
+def connects(*, gateways: bool = True, controller: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command: it gets the options of a connection in place of its parameter `connection`.
 
     Args:
-        command: Has a parameter `connection`.
         gateways: Whether it reads gateways, so that their address and key can be given.
         controller: Whether it reads the Lease of the controller.
     """
     unused = {"admin_url", "admin_key", "ca_file"} if not gateways else set()
     unused |= set() if controller else {"controller_namespace"}
-    names = [name for name in _OPTIONS if name not in unused]
+    return partial(_connected, names=[name for name in _OPTIONS if name not in unused])
 
+
+def _connected(command: Callable[..., None], *, names: Sequence[str]) -> Callable[..., None]:
     @wraps(command)
     def connected(**given: Any) -> None:
         connection = Connection(**{name: given.pop(name) for name in names})

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import typer
+from apisix_ingress.commands.arguments.parameters import Argument, Option
 
 EXIT_FOUND = 1
 """The command succeeded and found something: problems, a difference, no route."""
@@ -30,46 +30,29 @@ class Report(StrEnum):
     json = "json"
 
 
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Configuration file (YAML).", show_default=False)
-]
+ConfigOption = Annotated[Path | None, Option("--config", metavar="FILE", help="Configuration file (YAML).")]
 FilesOption = Annotated[
     list[str] | None,
-    typer.Option("--filename", "-f", metavar="PATH", help="The same as PATH; may be repeated.", show_default=False),
+    Option("--filename", "-f", metavar="PATH", help="The same as PATH; may be repeated."),
 ]
 PathsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH", help="Manifest files or directories; - is stdin.", show_default=False),
+    Argument(metavar="PATH", help="Manifest files or directories; - is stdin."),
 ]
-AdminUrlOption = Annotated[str | None, typer.Option(metavar="URL", help="URL of the Admin API.", show_default=False)]
-AdminKeyOption = Annotated[
-    str | None, typer.Option(metavar="KEY", help="Admin key; safer in the environment.", show_default=False)
-]
+AdminUrlOption = Annotated[str | None, Option(metavar="URL", help="URL of the Admin API.")]
+AdminKeyOption = Annotated[str | None, Option(metavar="KEY", help="Admin key; safer in the environment.")]
 ManifestsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--filename", "-f", metavar="PATH", help="Manifests, a file or a folder; - is stdin.", show_default=False
-    ),
+    Option("--filename", "-f", metavar="PATH", help="Manifests, a file or a folder; - is stdin."),
 ]
-ClusterOption = Annotated[
-    str, typer.Option("--cluster", metavar="NAME", help="Gateway cluster; by default the first.", show_default=False)
-]
-KubeconfigOption = Annotated[str | None, typer.Option(metavar="FILE", help="Kubeconfig file.", show_default=False)]
+ClusterOption = Annotated[str, Option("--cluster", metavar="NAME", help="Gateway cluster; by default the first.")]
+KubeconfigOption = Annotated[str | None, Option(metavar="FILE", help="Kubeconfig file.")]
 
 
-def one_of(words: Iterable[str], *names: str, description: str = "Format.") -> Any:
-    """Return an option that takes one of some words, by default `-o`, with the project's own error message."""
+def one_of(words: Iterable[str], *names: str, description: str = "Format.") -> Option:
+    """Return an option that takes one of some words, by default `-o`."""
     known = tuple(str(word) for word in words)
-    flags = names or ("--output", "-o")
-
-    def checked(word: str) -> str:
-        if word not in known:
-            raise typer.BadParameter(f"must be one of {', '.join(known)}")
-        return word
-
-    return typer.Option(
-        *flags, metavar="|".join(known), help=description, callback=checked, autocompletion=lambda: list(known)
-    )
+    return Option(*(names or ("--output", "-o")), metavar="|".join(known), help=description, words=known)
 
 
 OutputOption = Annotated[str, one_of(Output)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Step = Callable[[str], None]
+
+_CLEAR_LINE = "\r\x1b[2K"
+"""Moves the cursor of a terminal to the beginning of the line, and clears the line."""
 
 
 def quiet_settings(config: Path | None, overrides: dict[str, Any]) -> Settings:
@@ -83,10 +87,15 @@ def _progress() -> Iterator[Step]:
     if not sys.stderr.isatty():
         yield lambda what: None
         return
-    from rich.console import Console
-    from rich.text import Text
-
     from apisix_ingress.model.secrets.redaction import escape
 
-    with Console(stderr=True).status("starting") as shown:
-        yield lambda what: shown.update(Text(escape(what)))
+    def show(what: str) -> None:
+        sys.stderr.write(f"{_CLEAR_LINE}{escape(what)[: shutil.get_terminal_size().columns - 1]}")
+        sys.stderr.flush()
+
+    show("starting")
+    try:
+        yield show
+    finally:
+        sys.stderr.write(_CLEAR_LINE)
+        sys.stderr.flush()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ClusterOption,
@@ -22,10 +21,11 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
     from apisix_ingress.settings import Settings
 
-RecordsArgument = Annotated[list[str], typer.Argument(metavar="RECORD", help="Kind and id, such as routes/46eb0e41.")]
-ApplyOption = Annotated[bool, typer.Option("--apply", help="Write; without it, only print what would be written.")]
+RecordsArgument = Annotated[list[str], Argument(metavar="RECORD", help="Kind and id, such as routes/46eb0e41.")]
+ApplyOption = Annotated[bool, Option("--apply", help="Write; without it, only print what would be written.")]
 
 
+@connects(controller=False)
 def adopt(
     record: RecordsArgument,
     apply: ApplyOption = False,

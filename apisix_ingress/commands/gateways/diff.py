@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ClusterOption,
@@ -38,9 +37,10 @@ _CONTEXT = 2
 
 
 FormatOption = Annotated[str, one_of(("text", "json", "markdown"))]
-StatOption = Annotated[bool, typer.Option("--stat", help="Only counts and names, without bodies.")]
+StatOption = Annotated[bool, Option("--stat", help="Only counts and names, without bodies.")]
 
 
+@connects(controller=False)
 def diff(
     filename: ManifestsOption = None,
     cluster: ClusterOption = "",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ClusterOption,
@@ -21,22 +20,19 @@ from apisix_ingress.commands.common.setup import offline_settings, print_report,
 if TYPE_CHECKING:
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
 
-UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="https://host/path, host/path or /path.")]
+UrlArgument = Annotated[str, Argument(metavar="URL", help="https://host/path, host/path or /path.")]
 HeadersOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--header", "-H", metavar="'NAME: VALUE'", help="A request header; may be repeated.", show_default=False
-    ),
+    Option("--header", "-H", metavar="'NAME: VALUE'", help="A request header; may be repeated."),
 ]
-MethodOption = Annotated[str, typer.Option("--request", "-X", metavar="METHOD", help="Method of the request.")]
-AddressOption = Annotated[str, typer.Option(metavar="IP", help="Address of the client.", show_default=False)]
-GatewayAddressOption = Annotated[str, typer.Option(metavar="IP", help="Address of the gateway.", show_default=False)]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list routes of other hosts and paths.")]
-PortOption = Annotated[
-    int | None, typer.Option(metavar="PORT", help="Port of the gateway's listener.", show_default=False)
-]
+MethodOption = Annotated[str, Option("--request", "-X", metavar="METHOD", help="Method of the request.")]
+AddressOption = Annotated[str, Option(metavar="IP", help="Address of the client.")]
+GatewayAddressOption = Annotated[str, Option(metavar="IP", help="Address of the gateway.")]
+VerboseOption = Annotated[bool, Option("--verbose", "-v", help="Also list routes of other hosts and paths.")]
+PortOption = Annotated[int | None, Option(metavar="PORT", help="Port of the gateway's listener.")]
 
 
+@connects(controller=False)
 def explain(
     url: UrlArgument,
     filename: ManifestsOption = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ClusterOption,
@@ -26,6 +26,7 @@ _HEADINGS = {
 }
 
 
+@connects(controller=False)
 def orphans(
     filename: ManifestsOption = None,
     cluster: ClusterOption = "",

@@ -8,9 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ManifestsOption,
@@ -28,71 +27,56 @@ if TYPE_CHECKING:
     from apisix_ingress.verify.session import Options
 
 _PORTS = "HOST[:HTTP_PORT[,HTTPS_PORT]]"
-OldArgument = Annotated[
-    str, typer.Argument(metavar="OLD", help=f"The gateway in use: {_PORTS}; default ports 80, 443.")
-]
-NewArgument = Annotated[str, typer.Argument(metavar="NEW", help="The gateway to compare, in the same form.")]
-ClusterOption = Annotated[bool, typer.Option("--cluster", help="Take the Ingresses from the API server.")]
+OldArgument = Annotated[str, Argument(metavar="OLD", help=f"The gateway in use: {_PORTS}; default ports 80, 443.")]
+NewArgument = Annotated[str, Argument(metavar="NEW", help="The gateway to compare, in the same form.")]
+ClusterOption = Annotated[bool, Option("--cluster", help="Take the Ingresses from the API server.")]
 RequestsOption = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         "--requests",
         metavar="FILE",
         help="File with requests, one per line: [METHOD] URL [-H 'Name: value'].",
-        show_default=False,
     ),
 ]
 LogOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--access-log", metavar="FILE", help="Access log: nginx's combined format, or JSON lines.", show_default=False
-    ),
+    Option("--access-log", metavar="FILE", help="Access log: nginx's combined format, or JSON lines."),
 ]
-LogHostOption = Annotated[str, typer.Option(metavar="HOST", help="Host of log lines without one.", show_default=False)]
-ClassOption = Annotated[
-    str, typer.Option("--class", metavar="NAME", help="Only Ingresses of this class.", show_default=False)
-]
-MethodsOption = Annotated[
-    str, typer.Option("--methods", metavar="safe|all", help="all: also methods that may change data.")
-]
-RateOption = Annotated[float, typer.Option(min=0.1, metavar="NUMBER", help="Requests per second to each gateway.")]
+LogHostOption = Annotated[str, Option(metavar="HOST", help="Host of log lines without one.")]
+ClassOption = Annotated[str, Option("--class", metavar="NAME", help="Only Ingresses of this class.")]
+MethodsOption = Annotated[str, Option("--methods", metavar="safe|all", help="all: also methods that may change data.")]
+RateOption = Annotated[float, Option(limits=(0.1, None), metavar="NUMBER", help="Requests per second to each gateway.")]
 ConcurrencyOption = Annotated[
-    int, typer.Option(min=1, max=64, metavar="NUMBER", help="Maximum number of concurrent requests.")
+    int, Option(limits=(1, 64), metavar="NUMBER", help="Maximum number of concurrent requests.")
 ]
 SamplesOption = Annotated[
-    int, typer.Option(min=20, max=5000, metavar="NUMBER", help="Requests to each gateway where traffic is split.")
+    int, Option(limits=(20, 5000), metavar="NUMBER", help="Requests to each gateway where traffic is split.")
 ]
 LimitOption = Annotated[
-    int, typer.Option(min=1, metavar="NUMBER", help="Maximum number of distinct requests per round.")
+    int, Option(limits=(1, None), metavar="NUMBER", help="Maximum number of distinct requests per round.")
 ]
-TimeoutOption = Annotated[str, typer.Option(metavar="DURATION", help="Timeout of one request.")]
+TimeoutOption = Annotated[str, Option(metavar="DURATION", help="Timeout of one request.")]
 HeaderOption = Annotated[
     str,
-    typer.Option(
-        "--backend-header", metavar="NAME", help="Response header that identifies the backend.", show_default=False
-    ),
+    Option("--backend-header", metavar="NAME", help="Response header that identifies the backend."),
 ]
 FieldOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--backend-field",
         metavar="PATH",
         help="Field of a JSON body that identifies the backend, e.g. pod.",
-        show_default=False,
     ),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore-header", metavar="NAME", help="Ignore differences in this header.", show_default=False),
+    Option("--ignore-header", metavar="NAME", help="Ignore differences in this header."),
 ]
-WatchOption = Annotated[
-    str, typer.Option("--watch", metavar="DURATION", help="Repeat for this long.", show_default=False)
-]
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page.", show_default=False)
-]
+WatchOption = Annotated[str, Option("--watch", metavar="DURATION", help="Repeat for this long.")]
+HtmlOption = Annotated[Path | None, Option("--html", metavar="FILE", help="Write an HTML page.")]
 
 
+@connects(gateways=False, controller=False)
 def verify(
     old: OldArgument,
     new: NewArgument,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     FilesOption,
@@ -34,11 +33,10 @@ if TYPE_CHECKING:
 
 SuppressOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--suppress",
         metavar="CODE[=OBJECT]",
         help="Suppress findings; may be repeated. OBJECT as 'ApisixRoute default/web'.",
-        show_default=False,
     ),
 ]
 FindingsOption = Annotated[str, one_of(("text", "json", "sarif", "github"))]
@@ -50,16 +48,16 @@ ThresholdOption = Annotated[
 
 ApisixOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--apisix",
         metavar="VERSION",
         help="Version of APISIX whose plugins are known, e.g. 3.18; none: plugins are not checked.",
-        show_default=False,
     ),
 ]
-LiveOption = Annotated[bool, typer.Option("--live", help="Also read the objects of the API server.")]
+LiveOption = Annotated[bool, Option("--live", help="Also read the objects of the API server.")]
 
 
+@connects(gateways=False, controller=False)
 def lint(
     paths: PathsArgument = None,
     filename: FilesOption = None,

@@ -7,9 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import typer
-
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     FilesOption,
@@ -36,25 +35,25 @@ EXIT_REFUSED = 3
 FormatOption = Annotated[str, one_of(("text", "json", "markdown", "html"))]
 ConfigMapOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--config-map",
         metavar="NAMESPACE/NAME",
         help="ConfigMap of ingress-nginx; default: ingress_nginx.config_map of the configuration.",
-        show_default=False,
     ),
 ]
 WriteOption = Annotated[
     Path | None,
-    typer.Option("--write", metavar="DIR", help="Write native manifests to this new directory.", show_default=False),
+    Option("--write", metavar="DIR", help="Write native manifests to this new directory."),
 ]
 TargetOption = Annotated[
     str, one_of(("ingress", "apisixroute", "httproute"), "--to", description="Kind of the native manifests.")
 ]
 PreflightOption = Annotated[
-    bool, typer.Option("--preflight", help="Check the cluster instead: classes, flags, owners, load balancers, status.")
+    bool, Option("--preflight", help="Check the cluster instead: classes, flags, owners, load balancers, status.")
 ]
 
 
+@connects(gateways=False, controller=False)
 def migrate(
     paths: PathsArgument = None,
     filename: FilesOption = None,

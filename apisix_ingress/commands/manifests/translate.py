@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
+from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ConfigOption,
@@ -26,7 +25,7 @@ def translate(
     filename: FilesOption = None,
     output: OutputOption = Output.yaml,
     config: ConfigOption = None,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Also print private keys.")] = False,
+    show_secrets: Annotated[bool, Option("--show-secrets", help="Also print private keys.")] = False,
 ) -> None:
     """Print the records of manifests.
 

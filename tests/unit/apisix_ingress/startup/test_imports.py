@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = {"aiohttp", "cryptography", "httpx", "kubernetes", "pydantic", "structlog", "yaml"}
+HEAVY = {"aiohttp", "click", "cryptography", "httpx", "kubernetes", "pydantic", "rich", "structlog", "yaml"}
 
 
 @pytest.mark.parametrize("argument", ["--help", "version"])
@@ -22,7 +22,6 @@ def test_help_and_version_import_nothing_heavy(argument: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     got = set(done.stdout.rpartition("modules:")[2].split())
-    assert ("typer" in got) == (argument == "--help")
     assert got & HEAVY == set()
 
 

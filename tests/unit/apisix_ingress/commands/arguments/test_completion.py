@@ -1,0 +1,47 @@
+"""The completion of shells: installed once, and answered by words."""
+
+from pathlib import Path
+
+import pytest
+
+from apisix_ingress.commands.app import MODULES, load
+from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, install, shell_of
+
+
+def ask(words: str, index: int) -> list[str]:
+    return list(answer({"COMP_WORDS": words, "COMP_CWORD": str(index)}, tuple(MODULES), load))
+
+
+@pytest.mark.parametrize(
+    ("words", "index", "want"),
+    [
+        ("apisix-ingress ve", 1, ["verify", "version"]),
+        ("apisix-ingress --h", 1, ["--help"]),
+        ("apisix-ingress lint -o ", 3, ["text", "json", "sarif", "github"]),
+        ("apisix-ingress lint --li", 2, ["--live"]),
+        ("apisix-ingress lint --config ", 3, []),
+        ("apisix-ingress lint ", 2, []),
+        ("apisix-ingress unknown --x", 2, []),
+        ("", 0, list(MODULES)),
+    ],
+)
+def test_a_word_is_continued(words: str, index: int, want: list[str]) -> None:
+    assert ask(words, index) == want
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_installing_twice_changes_nothing(shell: str, tmp_path: Path) -> None:
+    (tmp_path / ".bashrc").write_text("alias x=y\n")
+    script = install(shell, tmp_path)
+    assert script.read_text() == SCRIPTS[shell]
+    before = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert install(shell, tmp_path) == script
+    assert {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert before[tmp_path / ".bashrc"].startswith("alias x=y\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "want"), [("/bin/bash", "bash"), ("/usr/bin/fish", "fish"), ("/bin/tcsh", ""), ("", "")]
+)
+def test_shell_is_that_of_the_user(path: str, want: str) -> None:
+    assert shell_of({"SHELL": path}) == want
