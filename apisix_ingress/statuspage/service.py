@@ -46,13 +46,13 @@ from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache
 from apisix_ingress.statuspage.summary.findings import SEVERITIES
 from apisix_ingress.statuspage.views.certificates import certificates
 from apisix_ingress.statuspage.views.changes import changes
+from apisix_ingress.statuspage.views.details.object_details import thing
+from apisix_ingress.statuspage.views.details.record_details import add_bodies, record
 from apisix_ingress.statuspage.views.gateway_api import gateway_api
 from apisix_ingress.statuspage.views.headline import navigation
 from apisix_ingress.statuspage.views.hosts import STATUSES, hosts
-from apisix_ingress.statuspage.views.objects import thing
 from apisix_ingress.statuspage.views.overview import overview, replica
 from apisix_ingress.statuspage.views.problems import problems
-from apisix_ingress.statuspage.views.record import add_bodies, record
 from apisix_ingress.statuspage.views.records import FILTERS, is_kind, records, states
 from apisix_ingress.statuspage.views.search import search
 from apisix_ingress.statuspage.views.status_report import status_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from e2e.faults.journal import Entry
+from e2e.faults.proxies.journal import Entry
 
 
 def late_writes(journal: Sequence[Entry]) -> list[str]:

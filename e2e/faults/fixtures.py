@@ -10,7 +10,7 @@ import pytest
 
 from e2e.cluster.client import KubeClient
 from e2e.cluster.echo import EchoServers
-from e2e.faults.admin_proxy import AdminProxy
+from e2e.faults.proxies.admin_proxy import AdminProxy
 from e2e.faults.stand import BASE, ApiStand, stand
 from e2e.story import Stage
 

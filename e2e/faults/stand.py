@@ -16,7 +16,7 @@ from e2e.cluster.echo import EchoServers
 from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
-from e2e.faults.api_proxy import ApiProxy
+from e2e.faults.proxies.api_proxy import ApiProxy
 from e2e.story import route, says
 from e2e.traffic import Traffic
 from e2e.workload import PodFactory

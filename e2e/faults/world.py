@@ -15,7 +15,7 @@ from typing import Any
 from e2e.cluster.client import KubeClient, Manifest
 from e2e.devgateway.process import DevGateway
 from e2e.everything import certificate, custom
-from e2e.faults.journal import references
+from e2e.faults.proxies.journal import references
 
 SERVICES = ("s0", "s1", "s2", "s3")
 ROUTES = tuple(f"r{number}" for number in range(10))

@@ -15,8 +15,8 @@ import pytest
 from e2e.cluster.client import Manifest, wait_until
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
-from e2e.faults.api_proxy import ApiProxy
 from e2e.faults.figures import note
+from e2e.faults.proxies.api_proxy import ApiProxy
 from e2e.faults.stand import ROUTES, ApiStand
 from e2e.stories.faults.test_leadership import AGENT, ELECTION, LEASE, SYNC, TAKEOVER
 from e2e.stream import Stream

@@ -20,9 +20,9 @@ from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
 from e2e.faults import checks
-from e2e.faults.admin_proxy import AdminProxy
 from e2e.faults.figures import note, spread
-from e2e.faults.journal import Entry
+from e2e.faults.proxies.admin_proxy import AdminProxy
+from e2e.faults.proxies.journal import Entry
 from e2e.faults.world import World, differences, held
 
 FREEZES = int(os.environ.get("FREEZES", "1"))

@@ -11,8 +11,8 @@ from e2e.cluster.client import wait_until
 from e2e.conftest import OWN
 from e2e.everything import count
 from e2e.faults import checks
-from e2e.faults.admin_proxy import AdminProxy
 from e2e.faults.figures import note, spread
+from e2e.faults.proxies.admin_proxy import AdminProxy
 from e2e.faults.world import slice_of
 from e2e.story import Stage, route, says
 from e2e.traffic import RequestLoop

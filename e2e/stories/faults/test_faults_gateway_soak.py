@@ -18,9 +18,9 @@ from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
 from e2e.faults import checks
-from e2e.faults.admin_proxy import AdminProxy
-from e2e.faults.api_proxy import ApiProxy
 from e2e.faults.figures import note
+from e2e.faults.proxies.admin_proxy import AdminProxy
+from e2e.faults.proxies.api_proxy import ApiProxy
 from e2e.faults.world import World, differences, held
 
 SOAK = float(os.environ.get("SOAK", "4"))

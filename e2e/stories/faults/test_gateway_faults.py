@@ -19,8 +19,8 @@ from e2e.cluster.client import Manifest, wait_until
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
 from e2e.faults import checks, dumps
-from e2e.faults.admin_proxy import AdminProxy
 from e2e.faults.figures import note
+from e2e.faults.proxies.admin_proxy import AdminProxy
 from e2e.story import Stage, route, says
 from e2e.traffic import RequestLoop
 

@@ -24,9 +24,9 @@ from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
 from e2e.faults import checks
-from e2e.faults.admin_proxy import AdminProxy
 from e2e.faults.dumps import OF_THE_GATEWAY
 from e2e.faults.figures import note, spread
+from e2e.faults.proxies.admin_proxy import AdminProxy
 from e2e.faults.world import World, differences, held
 
 KILLS = int(os.environ.get("KILLS", "4"))

@@ -6,7 +6,7 @@ A proxy before the gateway takes a second for each write. What is asserted is th
 import time
 
 from e2e.cluster.client import wait_until
-from e2e.faults.admin_proxy import AdminProxy
+from e2e.faults.proxies.admin_proxy import AdminProxy
 from e2e.story import Stage, route, says
 
 RULES = 400

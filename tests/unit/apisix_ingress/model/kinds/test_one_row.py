@@ -30,7 +30,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     ),
     "apisix_ingress/model/network/route_keys.py": ({"Ingress"}, "reads matchers of raw specs, below the table"),
     "apisix_ingress/model/network/tls_hosts.py": ({"Ingress"}, "reads certificates of raw specs, below the table"),
-    "apisix_ingress/statuspage/views/objects.py": ({"Ingress"}, "ingress-nginx has no other kind"),
+    "apisix_ingress/statuspage/views/details/object_details.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "apisix_ingress/webhook/checks/nginx_ingress.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "providers/nginx/host.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/core/scope.py": ({"Ingress"}, "the rules of IngressClass are for Ingresses"),

@@ -1,6 +1,6 @@
 """The body of a watch on its way through the API proxy: line by line, with the faults that a stream can have.
 
-Actions are described in `e2e.faults.api_proxy`.
+Actions are described in `e2e.faults.proxies.api_proxy`.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp import web
 
-from e2e.faults.rules import FaultLog, Rule, RuleFile
+from e2e.faults.proxies.rules import FaultLog, Rule, RuleFile
 
 ENDINGS = frozenset(("cut", "end", "inject", "gone"))
 FILTERS = frozenset(("drop_bookmarks", "repeat"))

@@ -20,8 +20,8 @@ from trustme import CA
 from e2e.cluster.client import wait_until
 from e2e.devgateway.process import DevGateway
 from e2e.faults import dumps
-from e2e.faults.admin_proxy import ACTIONS, AdminProxy
-from e2e.faults.rules import RuleError
+from e2e.faults.proxies.admin_proxy import ACTIONS, AdminProxy
+from e2e.faults.proxies.rules import RuleError
 
 UPSTREAM = b'{"type": "roundrobin", "nodes": {"127.0.0.1:1": 1}}'
 PUT = "/apisix/admin/upstreams/1"
@@ -256,7 +256,7 @@ def test_client_certificate_is_asked_for_and_noted(gateway: DevGateway, tmp_path
 
 
 def test_command_runs_until_it_is_told_to_end(gateway: DevGateway, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "e2e.faults.admin_proxy", gateway.admin_url, "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "e2e.faults.proxies.admin_proxy", gateway.admin_url, "--folder", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as running:
         assert running.stdout is not None
         line = running.stdout.readline()

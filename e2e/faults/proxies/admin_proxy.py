@@ -19,8 +19,8 @@ kill_during     the same, and the request is done without it
 kill_after      the request is done, then the process gets the signal; the answer does not come
 ==============  =====================================================================================================
 
-It knows HTTP and where the key stands, nothing else of the Admin API. `python -m e2e.faults.admin_proxy URL` runs one
-until Ctrl-C.
+It knows HTTP and where the key stands, nothing else of the Admin API.
+`python -m e2e.faults.proxies.admin_proxy URL` runs one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from e2e.devgateway.dataplane.http1 import (
     read_head,
 )
 from e2e.faults import dumps
-from e2e.faults.journal import Entry, Journal, describe, read, writer_of
-from e2e.faults.rules import Rule, RuleFile
+from e2e.faults.proxies.journal import Entry, Journal, describe, read, writer_of
+from e2e.faults.proxies.rules import Rule, RuleFile
 
 ACTIONS = frozenset(
     (
@@ -406,7 +406,9 @@ def _kill(options: Mapping[str, Any]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one proxy until SIGINT or SIGTERM."""
-    parser = argparse.ArgumentParser(prog="python -m e2e.faults.admin_proxy", description="Faults before an Admin API.")
+    parser = argparse.ArgumentParser(
+        prog="python -m e2e.faults.proxies.admin_proxy", description="Faults before an Admin API."
+    )
     parser.add_argument("url", help="base URL of the gateway, e.g. http://127.0.0.1:9180")
     parser.add_argument("--listen", type=int, default=0, metavar="PORT", help="on 127.0.0.1; by default any")
     parser.add_argument("--key", default="", help="admin key, for wipe and restore")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.faults.rules import FaultLog, RuleError, RuleFile
+from e2e.faults.proxies.rules import FaultLog, RuleError, RuleFile
 
 ACTIONS = ("delay", "drop")
 LIST = {"verb": "list", "resource": "secrets"}

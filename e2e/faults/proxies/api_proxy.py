@@ -22,7 +22,7 @@ repeat              each event comes twice
 ==================  =================================================================================================
 
 `after` is the number of events that a watch hands out before `cut`, `end`, `inject` or `gone`; 0 if absent. Each counts
-as one of `times` for each watch. `python -m e2e.faults.api_proxy --kubeconfig FILE` runs one until Ctrl-C.
+as one of `times` for each watch. `python -m e2e.faults.proxies.api_proxy --kubeconfig FILE` runs one until Ctrl-C.
 """
 
 import argparse
@@ -46,8 +46,8 @@ import yaml
 from aiohttp import web
 from trustme import CA
 
-from e2e.faults.rules import FaultLog, Rule, RuleFile
-from e2e.faults.watches import WATCH_ACTIONS, Relayed, WatchRelay
+from e2e.faults.proxies.rules import FaultLog, Rule, RuleFile
+from e2e.faults.proxies.watches import WATCH_ACTIONS, Relayed, WatchRelay
 
 REQUEST_ACTIONS = frozenset(("delay", "drop", "drop_reply", "hang", "status", "close", "shorten"))
 ACTIONS = REQUEST_ACTIONS | WATCH_ACTIONS
@@ -296,7 +296,7 @@ def _shortened(content: bytes, keep: int) -> bytes:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one proxy until Ctrl-C or SIGTERM."""
-    parser = argparse.ArgumentParser(prog="python -m e2e.faults.api_proxy", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m e2e.faults.proxies.api_proxy", description=main.__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True, help="of the API server")
     parser.add_argument("--folder", type=Path, help="for rules, log and kubeconfig; a temporary one by default")
     args = parser.parse_args(argv)

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 import yaml
 
-from e2e.faults.api_proxy import ApiProxy, attributes_of
+from e2e.faults.proxies.api_proxy import ApiProxy, attributes_of
 from tests.fakes.apiserver import FakeApiServer
 
 SECRETS = "/api/v1/secrets"

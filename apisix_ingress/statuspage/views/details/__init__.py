@@ -1,0 +1,1 @@
+"""The views of one object or one record, with everything that it is connected to."""
