@@ -159,7 +159,7 @@ async def test_connection_that_the_gateway_closes_after_a_thousand_requests_cost
     assert len(gateway.write_log()) == 2200
 
 
-async def test_gateway_that_is_gone_did_not_get_the_request() -> None:
+async def test_a_stopped_gateway_did_not_receive_the_request() -> None:
     with DevGateway() as gateway:
         async with connected(gateway) as backend:
             await backend.put(UPSTREAM_RECORD)
@@ -216,7 +216,7 @@ async def test_engine_converges_over_faults_on_the_wire(gateway: DevGateway, act
         assert len(gateway.records("routes")) == len(gateway.records("upstreams")) == 20
 
 
-async def test_engine_goes_on_when_the_gateway_is_restarted(gateway: DevGateway) -> None:
+async def test_the_engine_continues_after_a_gateway_restart(gateway: DevGateway) -> None:
     records = world(100)
     async with connected(gateway) as backend, leading(backend, FakeWanted(records)) as sync:
         await eventually(lambda: sum(kind.applied for kind in sync.tally().values()) >= 50)

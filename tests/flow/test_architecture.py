@@ -66,7 +66,7 @@ def steps(request: pytest.FixtureRequest) -> list[Place]:
 
 
 @pytest.mark.parametrize("steps", PATHS[:1], indirect=True)
-async def test_change_of_an_endpoint_takes_the_documented_path(
+async def test_an_endpoint_change_follows_the_documented_path(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, steps: list[Place]
 ) -> None:
     with recording(steps) as calls:
@@ -78,7 +78,7 @@ async def test_change_of_an_endpoint_takes_the_documented_path(
 
 
 @pytest.mark.parametrize("steps", PATHS[1:], indirect=True)
-async def test_rejected_record_takes_the_documented_path(
+async def test_a_rejection_follows_the_documented_path(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, steps: list[Place]
 ) -> None:
     with recording(steps) as calls:

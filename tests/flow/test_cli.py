@@ -67,7 +67,7 @@ def test_version_prints_only_the_version(cli: Cli, word: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["--help", "version"])
-def test_nothing_slow_is_imported_for_a_line_of_text(cli: Cli, command: str) -> None:
+def test_simple_output_imports_no_slow_module(cli: Cli, command: str) -> None:
     got = cli(command, python=["-X", "importtime"])
     imported = {line.rpartition("|")[2].strip() for line in got.stderr.splitlines()}
     assert "apisix_ingress.cli" in imported
@@ -122,7 +122,7 @@ def test_a_full_output_device_is_reported_in_one_line(cli: Cli, command: str, un
         "tree",
     ],
 )
-async def test_a_path_where_nothing_is_ends_a_command(cli: Cli, command: str) -> None:
+async def test_a_missing_path_ends_a_command(cli: Cli, command: str) -> None:
     cli.write("web.yaml", WEB)
     got = await cli.beside(*command.split(), "-f", "web.yaml", "-f", "nowhere", "-f", "", "-f", "web.yaml/below")
     told = ["error: nowhere: no such file or folder", "error: '': no such file or folder"]
@@ -131,7 +131,7 @@ async def test_a_path_where_nothing_is_ends_a_command(cli: Cli, command: str) ->
 
 
 @pytest.mark.parametrize("command", ["translate", "lint", "diff --admin-url http://127.0.0.1:1"])
-async def test_a_path_that_cannot_be_looked_at_is_named(cli: Cli, command: str) -> None:
+async def test_an_inaccessible_path_is_named(cli: Cli, command: str) -> None:
     (cli.folder / "link.yaml").symlink_to("nowhere")
     long = "x" * 300
     got = await cli.beside(*command.split(), "-f", ".", "-f", long)
@@ -159,12 +159,14 @@ async def test_a_path_without_an_object_is_reported_beside_the_report(cli: Cli, 
         (["acc"], 2, "error: acc is a kind: add the name of the object\n"),
     ],
 )
-async def test_tree_says_that_there_is_nothing_to_draw(cli: Cli, arguments: list[str], status: int, want: str) -> None:
+async def test_tree_reports_that_there_is_nothing_to_draw(
+    cli: Cli, arguments: list[str], status: int, want: str
+) -> None:
     got = await cli.beside("tree", "-f", cli.write("web.yaml", WEB), *arguments)
     assert (got.returncode, got.stderr) == (status, want)
 
 
-async def test_tree_of_nothing_says_so(cli: Cli) -> None:
+async def test_an_empty_tree_is_reported(cli: Cli) -> None:
     (cli.folder / "empty").mkdir()
     got = await cli.beside("tree", "-f", "empty", "-o", "json")
     assert (got.returncode, json.loads(got.stdout)) == (1, {"hosts": [], "streams": []})

@@ -146,7 +146,7 @@ async def test_command_ends_with_a_line_if_the_gateway_refuses_or_is_away(cli: C
         assert want in got.stderr
 
 
-async def test_diff_goes_on_without_objects_that_are_wrong_and_names_them(cli: Cli) -> None:
+async def test_diff_continues_without_invalid_objects_and_names_them(cli: Cli) -> None:
     route = (
         "apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {name: web}\nspec:\n  http:\n"
         "  - {name: r, match: {paths: [/*]}, backends: [{serviceName: none, servicePort: 80}]}\n"
@@ -227,7 +227,7 @@ async def test_explain_asks_the_gateway_and_names_the_objects(cli: Cli) -> None:
     assert (none.returncode, "404: no route matches this request" in none.stdout) == (1, True)
 
 
-async def test_explain_knows_the_clusters_of_the_settings_alone(cli: Cli) -> None:
+async def test_explain_uses_only_the_configured_clusters(cli: Cli) -> None:
     got = await cli.beside("explain", "blog.example.org/", "-f", MANIFESTS, "--cluster", "edge")
     want = "error: --cluster edge: unknown gateway cluster; the settings have default\n"
     assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
@@ -240,7 +240,7 @@ async def test_explain_says_the_same_of_manifests_and_of_the_gateway_that_has_th
     assert live == await cli.json("explain", "https://blog.example.org/", "-f", MANIFESTS)
 
 
-async def test_orphans_lists_what_nobody_looks_after_and_only_reads(cli: Cli) -> None:
+async def test_orphans_lists_unmanaged_records_and_only_reads(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         await fill(gateway, cli)
         labels = owner_labels("apisix-ingress")

@@ -17,7 +17,7 @@ NAMES = ["title", "code", "large error", "large answer", "endless list", "deep l
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_controller_stops_on_request_whatever_a_gateway_returns(name: str, cli: Cli) -> None:
+async def test_a_controller_stops_on_sigterm_whatever_a_gateway_returns(name: str, cli: Cli) -> None:
     method, _ = ANSWERS[name]
     async with FakeAdminApi() as gateway:
         gateway.instead = answering(name)

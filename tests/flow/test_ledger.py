@@ -62,7 +62,7 @@ async def test_notes_outlive_the_process(server: FakeApiServer, api: KubeApi, le
     assert (await heir.keys("east"), await heir.keys("west")) == (frozenset({A, B}), frozenset({B}))
 
 
-async def test_what_is_noted_already_costs_nothing(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
+async def test_recorded_entries_cause_no_write(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
     await ledger.note("east", [A])
     before = len(requests(server))
     assert not await ledger.note("east", [A])
@@ -136,7 +136,7 @@ async def test_of_two_that_want_the_same_one_failure_is_not_taken_for_success(
     assert stored(server) == {"east": [str(A)]}
 
 
-async def test_the_later_of_two_contrary_changes_counts(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
+async def test_the_later_of_two_contrary_changes_wins(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
     await ledger.note("east", [A, B])
     await asyncio.gather(ledger.forget("east", [A]), ledger.note("east", [A]))
     assert stored(server) == {"east": [str(A), str(B)]}

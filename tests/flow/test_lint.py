@@ -89,7 +89,7 @@ def test_colours_are_for_terminals_that_want_them(cli: Cli, variable: dict[str, 
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_every_command_tells_its_exit_status_an_example_and_takes_json(name: str) -> None:
+def test_every_command_documents_its_exit_status_and_an_example_and_supports_json(name: str) -> None:
     command = load(name)
     text = inspect.getdoc(command.function) or ""
     assert re.search(r"^Exit \d", text, re.MULTILINE)

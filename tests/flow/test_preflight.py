@@ -86,7 +86,7 @@ async def test_flags_that_the_settings_lack_are_named(harness: SurveyHarness) ->
     assert fix == "set in ingress_nginx: default_ssl_certificate: a/b, watch_ingress_without_class: true"
 
 
-async def test_a_host_of_two_owners_is_named(harness: SurveyHarness) -> None:
+async def test_a_host_with_two_owners_is_reported(harness: SurveyHarness) -> None:
     harness.server.put(CLASS)
     item = nginx_ingress()
     item["spec"]["rules"][0]["host"] = "web.example.org"
@@ -144,7 +144,7 @@ async def test_what_may_not_be_read_is_skipped(harness: SurveyHarness) -> None:
     assert (level, "deployments cannot be listed" in message) == ("SKIP", True)
 
 
-def test_the_check_takes_no_manifests(harness: SurveyHarness) -> None:
+def test_the_check_accepts_no_manifests(harness: SurveyHarness) -> None:
     got = harness.cli("migrate", "x.yaml", "--preflight")
 
     assert (got.returncode, "without PATH" in got.stderr) == (2, True)

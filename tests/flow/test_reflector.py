@@ -27,7 +27,7 @@ async def test_changes_reach_the_store_and_equal_ones_stay_silent(server: FakeAp
         assert harness.notes.changes == ["add", "add", "update", "delete"]
 
 
-async def test_a_watch_that_ends_goes_on_without_a_list(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_a_watch_that_ends_resumes_without_a_list(server: FakeApiServer, tmp_path: Path) -> None:
     async with reflecting(server, tmp_path) as harness:
         for number in range(4):
             await harness.until_watching()
@@ -61,7 +61,7 @@ async def test_garbage_and_unknown_events_are_survived(server: FakeApiServer, tm
         await harness.until_names("r0", "r1", "r2", "r3", "r4")
 
 
-async def test_a_half_open_watch_is_given_up_and_nothing_is_lost(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_a_half_open_watch_is_closed_without_losing_events(server: FakeApiServer, tmp_path: Path) -> None:
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
         server.order(harness.plural, "stall")

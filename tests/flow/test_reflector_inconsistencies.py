@@ -22,7 +22,7 @@ def bookmark(version: object) -> bytes:
 
 
 @pytest.mark.parametrize("word", ["ADDED", "MODIFIED", "DELETED"])
-async def test_an_event_that_comes_again_later_undoes_nothing(server: FakeApiServer, tmp_path: Path, word: str) -> None:
+async def test_a_repeated_event_undoes_nothing(server: FakeApiServer, tmp_path: Path, word: str) -> None:
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
         old = server.put(route("a", step=1))
@@ -37,9 +37,7 @@ async def test_an_event_that_comes_again_later_undoes_nothing(server: FakeApiSer
     assert "delete" not in harness.notes.changes
 
 
-async def test_an_object_that_is_gone_does_not_come_back_with_an_old_event(
-    server: FakeApiServer, tmp_path: Path
-) -> None:
+async def test_a_deleted_object_does_not_return_with_an_old_event(server: FakeApiServer, tmp_path: Path) -> None:
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
         old = server.put(route("gone"))
@@ -51,7 +49,7 @@ async def test_an_object_that_is_gone_does_not_come_back_with_an_old_event(
         assert harness.names() == set()
 
 
-async def test_after_a_bookmark_of_the_future_nothing_is_lost(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_a_bookmark_ahead_of_events_loses_no_event(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
@@ -195,9 +193,7 @@ async def test_what_is_found_by_name_is_not_deleted_however_often_lists_lack_it(
     assert "delete" not in harness.notes.changes
 
 
-async def test_deletes_wait_while_nobody_can_say_whether_an_object_is_there(
-    server: FakeApiServer, tmp_path: Path
-) -> None:
+async def test_deletes_wait_while_the_existence_of_an_object_is_unknown(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 3)
     faults = [Fault("list", status=200, body=EMPTY), Fault("get", "apisixroutes", status=200, body=EMPTY)]
     async with reflecting(server, tmp_path) as harness:
@@ -212,7 +208,7 @@ async def test_deletes_wait_while_nobody_can_say_whether_an_object_is_there(
         await harness.until_names()
 
 
-async def test_deletes_that_were_unusual_are_looked_at_once_more(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_unusual_deletes_are_verified_again(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 3)
     faults = [Fault("list", status=200, body=EMPTY), Fault("get", "apisixroutes", status=404)]
     async with reflecting(server, tmp_path) as harness:
@@ -225,7 +221,7 @@ async def test_deletes_that_were_unusual_are_looked_at_once_more(server: FakeApi
 
 
 @pytest.mark.parametrize("kind", ["EndpointSlice", "Service", "Namespace"])
-async def test_a_first_list_without_what_every_cluster_has_is_looked_at_again(
+async def test_a_first_list_without_the_default_objects_is_repeated(
     server: FakeApiServer, tmp_path: Path, kind: str
 ) -> None:
     api_version = "discovery.k8s.io/v1" if kind == "EndpointSlice" else "v1"

@@ -50,7 +50,7 @@ async def test_one_404_empties_nothing(server: FakeApiServer, tmp_path: Path) ->
         assert "delete" not in harness.notes.changes
 
 
-async def test_a_kind_that_is_removed_is_emptied_and_comes_back(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_a_removed_kind_is_emptied_and_read_again_when_restored(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 3)
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
@@ -64,9 +64,7 @@ async def test_a_kind_that_is_removed_is_emptied_and_comes_back(server: FakeApiS
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1"])
-async def test_of_several_versions_the_one_that_is_served_is_read(
-    server: FakeApiServer, tmp_path: Path, version: str
-) -> None:
+async def test_the_served_version_of_several_is_read(server: FakeApiServer, tmp_path: Path, version: str) -> None:
     def grant(name: str, version: str) -> Manifest:
         api_version = f"gateway.networking.k8s.io/{version}"
         return {"kind": "ReferenceGrant", "apiVersion": api_version, "metadata": {"name": name}, "spec": {}}

@@ -106,7 +106,7 @@ async def running(folder: Path, *arguments: str) -> AsyncIterator[Running]:
         await process.wait()
 
 
-async def test_run_goes_on_with_a_wrong_admin_key_and_hardly_asks(cli: Cli) -> None:
+async def test_run_continues_with_a_wrong_admin_key_and_few_requests(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         arguments = ("--manifests", str(QUICKSTART), "--admin-url", gateway.url, "--admin-key", "not-the-key")
         async with running(cli.folder, *arguments) as controller:

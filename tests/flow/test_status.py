@@ -208,7 +208,7 @@ async def test_a_condition_that_somebody_overwrote_is_repaired(
     await harness.until(lambda: harness.outcomes == [("ApisixRoute", "ok")] * 2, "the answers to two writes")
 
 
-async def test_conditions_of_others_wake_nobody(harness: StatusHarness) -> None:
+async def test_foreign_conditions_wake_no_owner(harness: StatusHarness) -> None:
     harness.want(WEB, synced(1))
     await harness.until_said("True", 1)
     await harness.until_stored(WEB)
@@ -311,7 +311,7 @@ async def test_rewording_in_a_burst_is_written_at_most_once_at_a_time(harness: S
     assert (harness.writes(), harness.writer.queue.delayed) == (1, 1)
 
 
-async def test_an_object_that_is_gone_is_forgotten(harness: StatusHarness) -> None:
+async def test_a_deleted_object_is_forgotten(harness: StatusHarness) -> None:
     harness.server.faults.append(Fault("watch", status=500))
     harness.server.order("apisixroutes", "cut")
     harness.server.remove("apisixroutes", "web")
@@ -414,7 +414,7 @@ async def test_addresses_wait_for_the_gateways(harness: StatusHarness) -> None:
     assert harness.shown() == [{"ip": "192.0.2.1"}]
 
 
-async def test_our_addresses_are_followed_whatever_the_condition_and_taken_back(harness: StatusHarness) -> None:
+async def test_our_published_addresses_are_tracked_and_withdrawn(harness: StatusHarness) -> None:
     harness.published = [{"ip": "192.0.2.1"}]
     harness.want(SHOP, synced(1))
     assert await harness.writer.flush(WAIT_SECONDS)
@@ -518,7 +518,7 @@ async def test_too_many_events_and_forbidden_ones_are_dropped(harness: StatusHar
     assert harness.events() == []
 
 
-async def test_an_event_for_a_namespace_that_goes_is_dropped_quietly(harness: StatusHarness) -> None:
+async def test_an_event_for_a_terminating_namespace_is_dropped_silently(harness: StatusHarness) -> None:
     text = "events is forbidden: unable to create new content in namespace default because it is being terminated"
     body = json.dumps({"kind": "Status", "code": 403, "message": text})
     harness.server.faults.append(Fault("create", "events", status=403, body=body))

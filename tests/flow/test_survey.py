@@ -23,7 +23,7 @@ async def test_a_set_up_that_is_well_is_healthy(harness: SurveyHarness) -> None:
     assert got["objects"] == {"ApisixRoute": {"ok": 1, "failed": 0, "waiting": 0, "pending": 0}}
 
 
-async def test_status_prints_tables_and_takes_filters(harness: SurveyHarness) -> None:
+async def test_status_prints_tables_and_supports_filters(harness: SurveyHarness) -> None:
     await harness.fill()
     harness.server.put(say(harness.server.put(route("broken", service="gone")), "False", "no Service gone"))
     code, one = await harness.ask("status", "-n", "default", "--kind", "ar")
@@ -112,7 +112,7 @@ async def test_explain_names_the_object_whose_service_is_missing(harness: Survey
     assert "Service default/gone" in got["answer"]["summary"]
 
 
-async def test_explain_goes_on_without_the_api_server_and_says_so(harness: SurveyHarness) -> None:
+async def test_explain_continues_without_the_api_server_and_reports_it(harness: SurveyHarness) -> None:
     await harness.fill()
     await harness.server.stop()
     code, got = await harness.ask("explain", "nobody.example.org/")
@@ -137,7 +137,7 @@ async def test_an_api_server_that_is_away_ends_status_with_its_error(harness: Su
 
 
 @pytest.mark.parametrize("command", ["status", "diff", "orphans", "bundle -o json", "tree web.example.org"])
-async def test_an_api_server_that_never_answers_is_asked_once(
+async def test_an_unresponsive_api_server_gets_one_request(
     harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     # A busy machine may take that long to connect.

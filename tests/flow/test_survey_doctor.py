@@ -30,7 +30,7 @@ def allow(*, but: str = "") -> Fault:
     return Fault("create", REVIEWS, status=201, body=body, when=is_asked if but else None)
 
 
-async def test_doctor_finds_nothing_wrong_where_nothing_is(harness: SurveyHarness) -> None:
+async def test_doctor_reports_no_problem_for_a_healthy_setup(harness: SurveyHarness) -> None:
     await harness.fill()
     for definition in crds.manifests():
         harness.server.put(definition)
@@ -46,7 +46,7 @@ async def test_doctor_finds_nothing_wrong_where_nothing_is(harness: SurveyHarnes
     assert (await harness.cli.beside("doctor", "--config", harness.config)).returncode == 0
 
 
-async def test_doctor_tells_which_kinds_of_the_gateway_api_are_installed(harness: SurveyHarness) -> None:
+async def test_doctor_lists_the_installed_gateway_api_kinds(harness: SurveyHarness) -> None:
     (found,) = (await harness.checks())["gateway-api"]
     assert found == ("OK", "its CRDs are not installed; they are read as soon as they are")
     for kind in ("Gateway", "HTTPRoute"):
@@ -79,7 +79,7 @@ async def test_doctor_asks_for_a_service_account(harness: SurveyHarness) -> None
     assert asked["user"] == "system:serviceaccount:apisix:controller"
 
 
-async def test_doctor_knows_crds_of_another_version_and_those_that_are_missing(harness: SurveyHarness) -> None:
+async def test_doctor_reports_missing_and_outdated_crds(harness: SurveyHarness) -> None:
     first, second, *_ = crds.manifests()
     second["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "an older one"
     harness.server.put(first)
@@ -119,9 +119,7 @@ async def test_doctor_looks_whose_the_class_is(harness: SurveyHarness, controlle
     assert (await harness.checks())["ingress-class"][0][0] == level
 
 
-async def test_doctor_goes_on_without_the_api_server_and_without_a_kubeconfig(
-    harness: SurveyHarness, tmp_path: Path
-) -> None:
+async def test_doctor_continues_without_an_api_server_or_kubeconfig(harness: SurveyHarness, tmp_path: Path) -> None:
     checks = await harness.checks("--kubeconfig", str(tmp_path / "absent"))
     assert (checks["api-server"][0][0], checks["gateway default"][0][0]) == ("FAIL", "OK")
     await harness.server.stop()
@@ -233,7 +231,7 @@ async def test_doctor_reports_what_it_may_not_look_at(
     assert f"{level} {words}".startswith(want)
 
 
-async def test_doctor_takes_no_empty_answer_for_a_right(harness: SurveyHarness) -> None:
+async def test_doctor_does_not_take_an_empty_response_for_a_permission(harness: SurveyHarness) -> None:
     harness.server.faults.append(Fault("create", REVIEWS, status=201, body="{}"))
     ((level, words),) = (await harness.checks())["rights"]
     assert (level, words) == ("SKIP", "cannot be determined: the response to an access review is empty")
@@ -274,9 +272,7 @@ async def test_doctor_asks_for_no_leader_if_none_is_elected(harness: SurveyHarne
         ("", "OK", "reachable, version unknown"),
     ],
 )
-async def test_doctor_knows_api_servers_that_are_too_old(
-    harness: SurveyHarness, version: str, level: str, want: str
-) -> None:
+async def test_doctor_reports_outdated_api_servers(harness: SurveyHarness, version: str, level: str, want: str) -> None:
     body = json.dumps({"gitVersion": version})
     harness.server.faults.append(Fault(status=200, body=body, when=lambda seen: seen.path == "/version"))
     assert (await harness.checks())["api-server"] == [(level, want)]

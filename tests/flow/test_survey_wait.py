@@ -31,7 +31,7 @@ async def test_wait_returns_at_once_for_an_object_that_is_live(harness: SurveyHa
     assert harness.server.count("watch", "apisixroutes") == 0
 
 
-async def test_wait_hears_of_a_condition_that_comes_later(harness: SurveyHarness) -> None:
+async def test_wait_notices_a_later_condition(harness: SurveyHarness) -> None:
     late = harness.server.put(route("late"))
     harness.server.faults.append(Fault("watch", "apisixroutes", delay=0.05, when=lambda seen: bool(news())))
 
@@ -54,7 +54,7 @@ async def test_wait_reports_why_an_object_is_not_live(
     assert (code, got["outcome"], got["reason"]) == (1, outcome, reason)
 
 
-async def test_wait_goes_on_while_the_api_server_fails(harness: SurveyHarness) -> None:
+async def test_wait_survives_api_server_errors(harness: SurveyHarness) -> None:
     harness.server.faults += [
         Fault("list", "apisixroutes", status=503, times=1),
         Fault("watch", "*", status=500, times=1),
@@ -78,7 +78,7 @@ async def test_wait_goes_on_while_the_api_server_fails(harness: SurveyHarness) -
 
 
 @pytest.mark.parametrize(("status", "times", "code"), [(503, 1, 0), (503, None, 1), (403, None, 2)])
-async def test_wait_goes_on_for_an_ingress_while_a_list_fails(
+async def test_wait_for_an_ingress_survives_a_failed_list(
     harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, status: int, times: int | None, code: int
 ) -> None:
     monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
@@ -92,7 +92,7 @@ async def test_wait_goes_on_for_an_ingress_while_a_list_fails(
     assert got.returncode == code
 
 
-async def test_wait_for_an_ingress_goes_on_while_the_api_server_is_away(harness: SurveyHarness) -> None:
+async def test_wait_for_an_ingress_survives_an_api_server_outage(harness: SurveyHarness) -> None:
     await harness.server.stop()
     code, got = await harness.ask("wait", "ing", "default/web", "--timeout", "300ms")
     assert (code, got["outcome"], got["reason"]) == (1, "timed out", "Unavailable")
@@ -118,7 +118,7 @@ async def test_wait_compares_an_ingress_with_the_gateway(harness: SurveyHarness)
 @pytest.mark.parametrize(
     ("status", "number", "outcome"), [(503, 80, "timed out"), (401, 80, "failed"), (503, 81, "failed")]
 )
-async def test_wait_goes_on_for_an_ingress_while_a_gateway_does_not_answer(
+async def test_wait_for_an_ingress_survives_an_unresponsive_gateway(
     harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, status: int, number: int, outcome: str
 ) -> None:
     monkeypatch.setattr(live, "FIRST_SECONDS", 30.0)
@@ -163,7 +163,7 @@ async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
     ],
     ids=["away", "failing", "busy", "cut", "slow", "key", "body"],
 )
-async def test_wait_goes_on_for_a_custom_resource_while_a_gateway_does_not_answer(
+async def test_wait_for_a_custom_resource_survives_an_unresponsive_gateway(
     harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, fault: AdminFault | None, outcome: str
 ) -> None:
     monkeypatch.setattr(live, "LASTING_SECONDS", 0.0)

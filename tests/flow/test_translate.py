@@ -57,7 +57,7 @@ def test_translate_sorts_every_list_by_id(cli: Cli) -> None:
     assert {kind: sorted(found) for kind, found in ids.items()} == ids
 
 
-def test_translate_reads_files_folders_and_standard_input_alike(cli: Cli) -> None:
+def test_translate_reads_files_folders_and_standard_input(cli: Cli) -> None:
     want = cli("translate", "-f", cli.write("web.yaml", WEB), "-o", "json")
     assert cli("translate", "-f", "-", "-o", "json", stdin=WEB).stdout == want.stdout
     (cli.folder / "folder" / "below").mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_translate_counts_objects_of_other_versions_as_problems(cli: Cli) -> Non
     assert got.stderr == f"error: old.yaml: {message}\n"
 
 
-def test_translate_warns_where_there_is_nothing(cli: Cli) -> None:
+def test_translate_warns_about_empty_input(cli: Cli) -> None:
     (cli.folder / "empty").mkdir()
     got = cli("translate", "-f", "empty", "-")
     assert (got.returncode, got.stderr.splitlines()) == (
@@ -166,7 +166,7 @@ def test_translate_warns_of_objects_that_are_not_ours(cli: Cli) -> None:
     ]
 
 
-def test_translate_says_nothing_of_unknown_fields_in_what_is_not_ours(cli: Cli) -> None:
+def test_translate_ignores_unknown_fields_of_foreign_objects(cli: Cli) -> None:
     cli.write("config.yaml", "kubernetes: {ingress_class: edge, namespace_selector: team=a}\n")
     route = WEB.replace("hosts:", "host:")
     here = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {team: %s}}\n---\n"
@@ -181,7 +181,7 @@ def test_translate_says_nothing_of_unknown_fields_in_what_is_not_ours(cli: Cli) 
         assert got.stderr == f"warning: ApisixRoute default/web: skipped: {want}\n"
 
 
-def test_translate_takes_paths_with_and_without_the_option(cli: Cli) -> None:
+def test_translate_accepts_paths_with_and_without_the_option(cli: Cli) -> None:
     want = cli("translate", "-f", cli.write("web.yaml", WEB), "-o", "json")
     documents = WEB.split("---")
     names = [cli.write(f"{number}.yaml", text) for number, text in enumerate(documents)]

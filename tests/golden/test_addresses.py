@@ -11,7 +11,7 @@ CASES = [case for case in all_cases() if (case.path / "status.yaml").exists()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_addresses_are_published_as_wanted(case: Case) -> None:
+def test_addresses_are_published_as_configured(case: Case) -> None:
     (wanted,) = load(case.path / "status.yaml")
     driver = Driver(case.options())
     driver.apply(case.objects(""))

@@ -65,7 +65,7 @@ def backends() -> tuple[JsonObject, ...]:
 
 
 @in_each_example
-def test_an_example_becomes_the_wanted_records_and_no_problem(example: Example, update_golden: bool) -> None:
+def test_an_example_yields_the_expected_records_without_problems(example: Example, update_golden: bool) -> None:
     got = document(Given.of(example).outcome())
     path = WANT / f"{example.name}.yaml"
     if update_golden:
@@ -99,7 +99,7 @@ def test_fields_of_custom_resources_are_known_and_right(example: Example) -> Non
 
 
 @in_each_example
-async def test_the_gateway_takes_each_record(example: Example) -> None:
+async def test_the_gateway_accepts_each_record(example: Example) -> None:
     """By the schemas and rules of the development gateway, which are those of a real one as far as it was recorded."""
     for record in Given.of(example).outcome().records.values():
         if record.key.kind in RESOURCES and record.key.kind != "plugin_metadata":
@@ -108,7 +108,7 @@ async def test_the_gateway_takes_each_record(example: Example) -> None:
 
 
 @in_each_example
-def test_lint_has_nothing_to_say_of_an_example(example: Example) -> None:
+def test_lint_reports_no_problem_in_an_example(example: Example) -> None:
     assert find(manifests.load([FOLDER / "backends", example.path]), Given.of(example).options) == ()
 
 

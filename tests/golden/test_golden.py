@@ -28,7 +28,7 @@ def _outcomes(case: Case, options: Options, rng: random.Random | None = None) ->
 
 
 @in_each_case
-def test_objects_become_the_wanted_records(case: Case, update_golden: bool) -> None:
+def test_objects_become_the_expected_records(case: Case, update_golden: bool) -> None:
     got = _outcomes(case, case.options())
     if update_golden:
         for state, outcome in zip(case.states, got, strict=True):

@@ -11,7 +11,7 @@ from tests.golden.cases import Case, all_cases
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
-def test_lint_finds_every_problem_of_a_case_where_it_stands(case: Case, tmp_path: Path) -> None:
+def test_lint_finds_every_problem_at_its_position(case: Case, tmp_path: Path) -> None:
     text, file = case.text(""), str(tmp_path / "in.yaml")
     Path(file).write_text(text)
     loaded = load([file])

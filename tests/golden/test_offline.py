@@ -30,7 +30,7 @@ def _translate(case: Case, folder: Path, printed: pytest.CaptureFixture[str], *o
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_translate_prints_the_wanted_records(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_translate_prints_the_expected_records(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = _translate(case, tmp_path, capsys, "--show-secrets")["records"]
     got = normal({"problems": {}, "records": {kind: found for kind, found in printed.items() if found}})
     assert got["records"] == case.want("")["records"]

@@ -22,14 +22,12 @@ def test_two_consumers_never_have_one_username(one: tuple[str, str], other: tupl
 
 @given(consumer=CONSUMER)
 @settings(max_examples=500, deadline=None)
-def test_the_username_tells_the_consumer(consumer: tuple[str, str]) -> None:
+def test_the_username_identifies_the_consumer(consumer: tuple[str, str]) -> None:
     assert tuple(consumer_name(*consumer, "unambiguous").split("_")) == consumer
 
 
 @given(consumer=CONSUMER, other=CONSUMER)
 @settings(max_examples=500, deadline=None)
-def test_a_username_of_1_8_stands_for_another_consumer_only_if_neither_has_a_dash(
-    consumer: tuple[str, str], other: tuple[str, str]
-) -> None:
+def test_usernames_of_1_8_collide_only_without_a_dash(consumer: tuple[str, str], other: tuple[str, str]) -> None:
     if consumer_name(*consumer, "unambiguous") == consumer_name(*other):
         assert consumer == other

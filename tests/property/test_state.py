@@ -307,7 +307,7 @@ def test_claims_are_kept_by_owner_and_changes_are_returned(
 
 
 @given(st.permutations([(Claimant(age, owner), owner.name) for age, owner in zip("122", OWNERS, strict=True)]))
-def test_claims_are_listed_in_one_order_whatever_the_order_of_arrival(arrivals: list[tuple[Claimant, str]]) -> None:
+def test_claims_are_listed_in_one_order_regardless_of_arrival(arrivals: list[tuple[Claimant, str]]) -> None:
     claims = Claims()
     for claimant, _ in arrivals:
         claims.replace(claimant, [make_claim(port=81), make_claim(port=80)])
@@ -330,7 +330,7 @@ def _outcome(loop: ProviderHarness) -> tuple[dict[str, Any], dict[ObjectKey, lis
 
 @settings(max_examples=50)
 @given(st.permutations(ROUTES), st.lists(st.booleans(), min_size=len(ROUTES), max_size=len(ROUTES)))
-def test_any_order_of_events_ends_in_the_same_records_and_nothing_leaks(
+def test_any_order_of_events_yields_the_same_records_without_leaks(
     routes: list[CustomObject], pauses: list[bool]
 ) -> None:
     """Routes share records and CRCs; one of them is deleted and comes back."""

@@ -106,7 +106,7 @@ def play(seed: int, tale: Tale) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("fault", ["is_down", "hang", "error", "refuses_key"])
-def test_dead_gateway_is_noticed_with_nothing_to_write_and_its_return_as_well(seed: int, fault: str) -> None:
+def test_an_outage_and_its_end_are_noticed_without_pending_writes(seed: int, fault: str) -> None:
     async def tale(calm: Calm) -> None:
         assert calm.replica.controller is not None
         sync = calm.replica.controller.state.clusters.syncs[0]

@@ -110,7 +110,7 @@ def drop(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[
     raise structlog.DropEvent
 
 
-def test_route_credential_and_condition_of_another_tenant_are_there_in_time() -> None:
+def test_routes_credentials_and_conditions_of_another_tenant_are_not_delayed() -> None:
     async def story(tenants: Tenants) -> None:
         loop, users, server = running_loop(), tenants.users, tenants.server
         for number in range(2):

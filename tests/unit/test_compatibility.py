@@ -51,7 +51,7 @@ def unknown(cell: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}: {row[1]}")
-def test_what_a_row_names_is_there(row: list[str]) -> None:
+def test_every_name_in_a_row_exists(row: list[str]) -> None:
     cell = row[-1]
     assert NAMES.findall(cell) or cell.startswith(WITHOUT_TEST)
     assert list(unknown(cell)) == []

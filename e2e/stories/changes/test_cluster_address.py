@@ -125,7 +125,7 @@ def test_a_refused_key_names_its_field_and_the_right_one_ends_it(stage: Stage) -
         assert_hidden(stage, own, name, SECRET, other.admin_key)
 
 
-def test_a_follower_that_takes_over_goes_on_at_the_new_address(stage: Stage) -> None:
+def test_a_new_leader_continues_at_the_new_address(stage: Stage) -> None:
     other = stage.another_gateway()
     with config(stage) as name:
         first, second = (stage.start({name: stage.gateway}, name=each) for each in ("first", "second"))
@@ -146,7 +146,7 @@ def test_a_follower_that_takes_over_goes_on_at_the_new_address(stage: Stage) -> 
         assert len(put_paths(other, writes)) == 1
 
 
-def test_of_two_clusters_the_one_that_refuses_is_named(stage: Stage) -> None:
+def test_the_refusing_cluster_of_two_is_named(stage: Stage) -> None:
     strict = stage.another_gateway()
     words: dict[str, Any] = {"error_msg": "no such thing here"}
     strict.add_fault("status", method="PUT", path=".*/routes/.*", status=400, body=json.dumps(words))

@@ -148,7 +148,7 @@ def test_a_namespace_that_loses_its_label_is_withdrawn_until_it_has_it_again(sta
     assert stage.traffic.until_status(200, stage.host).pod == "web"
 
 
-def test_a_deleted_namespace_takes_all_its_records_along(stage: Stage) -> None:
+def test_deleting_a_namespace_deletes_all_its_records(stage: Stage) -> None:
     stage.start()
     stage.serve()
     stage.apply([route(stage.host, name=f"web-{number}", path=f"/{number}") for number in range(60)])

@@ -91,7 +91,7 @@ def test_a_410_costs_one_list_which_finds_what_went_meanwhile(
     ],
     ids=["cut inside a line", "no JSON", "unknown event", "end"],
 )
-def test_a_broken_watch_goes_on_without_a_list(scene: ApiStand, rule: dict[str, object]) -> None:
+def test_a_broken_watch_resumes_without_a_list(scene: ApiStand, rule: dict[str, object]) -> None:
     hide_changes(scene)
     before = len(scene.asked("list"))
     scene.proxy.play({"match": WATCHES, "times": 1, **rule})
@@ -99,7 +99,7 @@ def test_a_broken_watch_goes_on_without_a_list(scene: ApiStand, rule: dict[str, 
     assert scene.asked("list", after=before) == []
 
 
-def test_connections_that_end_after_each_answer_harm_nothing(scene: ApiStand, own: Controller) -> None:
+def test_connections_closed_after_each_response_are_harmless(scene: ApiStand, own: Controller) -> None:
     lists, terms = len(scene.asked("list")), len(own.events("term.started"))
     scene.proxy.play({"action": "close"}, {"match": WATCHES, "action": "end", "after": 1})
     for _ in range(2):
@@ -171,7 +171,7 @@ def test_a_list_that_lacks_most_objects_deletes_none(scene: ApiStand, own: Contr
     assert (gone, scene.wrong_deletes(writes)) == (0, [])
 
 
-def test_an_empty_list_of_a_few_objects_takes_no_backend_away(scene: ApiStand, own: Controller) -> None:
+def test_an_empty_list_of_a_few_objects_removes_no_backend(scene: ApiStand, own: Controller) -> None:
     slices = {"resource": "endpointslices"}
     before = len(scene.asked("list", "endpointslices"))
     writes = scene.writes()

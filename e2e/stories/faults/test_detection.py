@@ -53,7 +53,7 @@ def until_told(own: Controller, status: int) -> float:
     ],
     ids=["killed", "hanging"],
 )
-def test_a_gateway_that_is_down_is_reported_alike_everywhere_and_once(
+def test_a_gateway_outage_is_reported_once_and_with_one_wording(
     stage: Stage, own: Controller, begin: Callable[[DevGateway], None], end: Callable[[DevGateway], None], cause: str
 ) -> None:
     begin(stage.gateway)

@@ -20,13 +20,13 @@ from e2e.charts.chart import CHART, WITH_KEY, find, helm, merged, nested, render
 from e2e.charts.renders import KEY, VARIANTS, rendered, settings_of
 
 
-def test_the_chart_has_nothing_that_helm_lint_minds() -> None:
+def test_helm_lint_accepts_the_chart() -> None:
     said = helm("lint", "--strict", CHART, "--set-json", f"{KEY}={json.dumps(chart.ADMIN_SECRET)}")
     assert [line for line in said.splitlines() if line.startswith(("[WARNING]", "[ERROR]"))] == []
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_program_takes_the_settings_of_a_render(variant: str, tmp_path: Path) -> None:
+def test_the_program_accepts_the_rendered_settings(variant: str, tmp_path: Path) -> None:
     got = settings_of(rendered(variant), tmp_path)
     assert [cluster.admin_key_file for cluster in got.clusters] == [
         f"/etc/apisix-ingress/keys/{cluster.name}/admin-key" for cluster in got.clusters
@@ -147,7 +147,7 @@ def test_the_container_can_write_nowhere_and_only_its_pods_have_the_token() -> N
         ({"maxUnavailable": 0}, {"maxUnavailable": 0}),
     ],
 )
-def test_a_disruption_budget_is_the_one_that_is_required(budget: dict[str, Any], want: dict[str, Any]) -> None:
+def test_a_disruption_budget_requires_the_configured_number(budget: dict[str, Any], want: dict[str, Any]) -> None:
     spec = find(render(merged(WITH_KEY, nested("podDisruptionBudget", budget))), "PodDisruptionBudget")["spec"]
     assert {name: value for name, value in spec.items() if name != "selector"} == want
 

@@ -98,7 +98,7 @@ def test_a_release_keeps_its_key_and_its_notes_have_the_next_commands(
     helm("uninstall", namespace, "--kubeconfig", str(kubeconfig), "--namespace", namespace)
 
 
-def test_the_api_server_takes_every_field_and_pods_under_the_restricted_standard(api: KubeClient) -> None:
+def test_the_api_server_accepts_every_field_and_restricted_pods(api: KubeClient) -> None:
     with api.namespace(labels=RESTRICTED) as namespace:
         manifests = render(ENABLED, release="test", namespace=namespace)
         api.apply(manifests, strict=True, rehearse=True)

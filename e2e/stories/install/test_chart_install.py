@@ -17,9 +17,7 @@ FOREIGN_GROUPS = ("cert-manager.io", "monitoring.coreos.com")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_api_server_takes_every_field_and_the_pod_under_the_restricted_standard(
-    variant: str, api: KubeClient
-) -> None:
+def test_the_api_server_accepts_every_field_and_the_restricted_pod(variant: str, api: KubeClient) -> None:
     with api.namespace(labels=RESTRICTED) as namespace:
         manifests = render(values_of(variant), release="test", namespace=namespace)
         ours = [each for each in manifests if each["apiVersion"].partition("/")[0] not in FOREIGN_GROUPS]
@@ -32,7 +30,7 @@ def test_the_api_server_takes_every_field_and_the_pod_under_the_restricted_stand
         api.delete("Pod", "pod", namespace=namespace, grace=0)
 
 
-def test_the_restricted_pod_security_standard_is_enforced_at_all(api: KubeClient) -> None:
+def test_the_restricted_pod_security_standard_is_enforced(api: KubeClient) -> None:
     with api.namespace(labels=RESTRICTED) as namespace:
         pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}}
         pod["spec"] = {"containers": [{"name": "a", "image": "a"}]}
@@ -90,7 +88,7 @@ def test_kustomize_builds_the_bases(base: str, api: KubeClient) -> None:
     api.apply([each for each in outside if each["kind"] != "CustomResourceDefinition"], strict=True, rehearse=True)
 
 
-def test_the_gateway_of_the_live_demo_is_what_the_api_server_takes(api: KubeClient) -> None:
+def test_the_api_server_accepts_the_gateway_of_the_live_demo(api: KubeClient) -> None:
     manifests = load_manifests(ROOT / "e2e" / "kind" / "apisix.yaml")
     with api.namespace("live") as namespace:
         for each in manifests:

@@ -357,9 +357,7 @@ def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: Star
     assert shown.audit.refused() == []
 
 
-def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refused(
-    harness: StartHarness, stage: Stage
-) -> None:
+def test_permissions_in_one_namespace_suffice_for_that_namespace(harness: StartHarness, stage: Stage) -> None:
     config = {"kubernetes": {"watchNamespaces": [stage.namespace]}, "status": {"publishService": ""}}
     shown = harness({"rbac": {"scope": "namespaced"}, "config": config})
     outside = {right.resource for right in granted(shown.manifests) if not right.namespace}
@@ -398,7 +396,7 @@ def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(
         shown.until_all_are_well()
 
 
-def test_with_the_fewest_options_the_roles_shrink_and_nothing_is_refused(harness: StartHarness) -> None:
+def test_minimal_options_shrink_the_roles_without_refused_requests(harness: StartHarness) -> None:
     config = {"leaderElection": {"disable": True}, "status": {"enabled": False}}
     shown = harness(merged({"config": config}, nested("deployment.replicas", 1)))
     resources = {right.resource for right in granted(shown.manifests)}

@@ -267,7 +267,7 @@ def test_objects_of_other_namespaces_and_classes_are_let_through(guarded: Guarde
     )
 
 
-def test_nothing_is_held_up_by_a_gateway_or_a_controller_that_is_away(
+def test_an_absent_gateway_or_controller_delays_nothing(
     cluster_api: KubeClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
     def route(path: str) -> Manifest:

@@ -126,13 +126,13 @@ def test_problems_of_other_objects_are_warnings_and_valid_objects_are_admitted(g
         ("ApisixTls", {"hosts": ["a.example.org"], "secret": {"name": "absent", "namespace": "absent"}}),
     ],
 )
-def test_every_kind_is_asked_about_once_and_its_status_is_not(guarded: Guarded, kind: str, spec: Manifest) -> None:
+def test_permissions_are_checked_once_per_kind_and_not_for_status(guarded: Guarded, kind: str, spec: Manifest) -> None:
     guarded.send(kind, "asked", spec)
     guarded.wait_condition(kind, "asked", "False" if kind == "ApisixTls" else "True")
     assert guarded.controller.metric(REQUESTS, kind=kind) == 1
 
 
-def test_cluster_configs_are_asked_about_although_they_have_no_namespace(guarded: Guarded) -> None:
+def test_permissions_for_cluster_configs_are_checked_without_a_namespace(guarded: Guarded) -> None:
     meta = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixClusterConfig", "metadata": {"name": MARK}}
     guarded.api.apply({**meta, "spec": {"monitoring": {"prometheus": {"enable": False}}}})
     guarded.api.delete("ApisixClusterConfig", MARK)

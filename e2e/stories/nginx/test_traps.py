@@ -30,7 +30,7 @@ def test_a_canary_leaves_longer_paths_of_another_service_alone(stage: Stage) -> 
     assert stage.traffic.counts(10, stage.host, "/api/v1") == {"api": 10}
 
 
-def test_a_canary_takes_its_share_of_every_ingress_with_the_service(stage: Stage) -> None:
+def test_a_canary_gets_its_share_of_every_ingress_with_the_service(stage: Stage) -> None:
     for name in ("web", "next"):
         stage.serve(name)
     stage.apply(ingress(stage, path="/a"))

@@ -231,7 +231,7 @@ def test_a_wrong_key_and_an_api_server_that_is_away_are_reported(stage: Stage, t
         assert got.stderr.startswith("error: API server 127.0.0.1:1: ")
 
 
-def test_doctor_knows_which_right_a_service_account_lacks(
+def test_doctor_names_the_missing_permission_of_a_service_account(
     stage: Stage, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if request.config.getoption("--cluster") != "local":

@@ -394,7 +394,7 @@ def test_follower_and_leader_tell_the_truth_over_a_restart(stage: Stage, look: L
     expect(leader.locator("#replica")).to_contain_text("This replica follows. second_")
 
 
-def test_follower_whose_admin_key_is_refused_is_told_before_it_leads(stage: Stage, look: Look) -> None:
+def test_a_follower_reports_a_refused_admin_key_before_it_leads(stage: Stage, look: Look) -> None:
     stage.serve()
     stage.apply(route(stage.host))
     leader = stage.start(name="leader")
@@ -411,7 +411,7 @@ def test_follower_whose_admin_key_is_refused_is_told_before_it_leads(stage: Stag
     reader.assert_well()
 
 
-def test_cluster_that_is_away_and_drift_are_told_live(stage: Stage, look: Look) -> None:
+def test_an_unreachable_cluster_and_drift_are_shown_live(stage: Stage, look: Look) -> None:
     stage.serve()
     stage.apply(route(stage.host))
     own = stage.start(sync={"audit_interval": "1s", "timeout": "1s"})

@@ -118,7 +118,7 @@ async def test_a_pod_says_back_what_a_websocket_says(pods: PodFactory) -> None:
         assert await socket.receive_str(timeout=5) == "hello"
 
 
-def test_an_unready_pod_leaves_the_ready_endpoints_and_comes_back(
+def test_an_unready_pod_leaves_the_ready_endpoints_until_it_is_ready(
     api: KubeClient, namespace: str, pods: PodFactory
 ) -> None:
     one, two = Deployment(pods, "web", replicas=2).pods
@@ -130,7 +130,7 @@ def test_an_unready_pod_leaves_the_ready_endpoints_and_comes_back(
     await_ready(api, namespace, "web", addresses(one, two))
 
 
-def test_a_terminating_pod_is_shown_as_such_serves_and_is_gone(
+def test_a_terminating_pod_serves_until_it_is_deleted_and_is_shown_as_terminating(
     api: KubeClient, namespace: str, pods: PodFactory
 ) -> None:
     pod = pods.create("web")

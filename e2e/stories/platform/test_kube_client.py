@@ -172,7 +172,7 @@ async def test_a_watch_that_saw_news_ends_with_a_bookmark(ground: Ground) -> Non
 
 
 @contract
-async def test_a_version_of_long_ago_is_gone(ground: Ground) -> None:
+async def test_an_expired_resource_version_is_gone(ground: Ground) -> None:
     await ground.make(THINGS, "a", spec={})
     if ground.fake is not None:
         ground.fake.compact()

@@ -79,7 +79,7 @@ def test_a_backend_dropped_from_a_split_leaves_no_record(scene: Scene) -> None:
     assert scene.traffic.counts(20, scene.host) == {"a": 20}
 
 
-def test_an_upstream_stays_until_the_last_route_of_two_is_gone(scene: Scene) -> None:
+def test_an_upstream_stays_until_its_last_route_is_deleted(scene: Scene) -> None:
     scene.serve("web")
     for name in ("one", "two"):
         scene.route(name, rule("all", {"hosts": [f"{name}.{scene.host}"], **EVERY_PATH}))
@@ -123,7 +123,7 @@ def test_two_subsets_of_one_service_share_requests_by_weight(scene: Scene) -> No
     assert scene.traffic.counts(100, scene.host) == {"v1": 75, "v2": 25}
 
 
-def test_an_edited_subset_takes_other_pods(scene: Scene) -> None:
+def test_an_edited_subset_selects_other_pods(scene: Scene) -> None:
     for name in ("v1", "v2"):
         scene.pods.create(name, labels={"app": "web", "version": name})
     scene.pods.service("web", {"app": "web"})

@@ -53,7 +53,7 @@ def begin(stage: Stage) -> None:
     stage.apply([CLASS, gateway(), http_route(stage.host)])
 
 
-def test_a_route_serves_and_says_so_until_it_is_deleted(stage: Stage) -> None:
+def test_a_route_serves_and_reports_it_until_it_is_deleted(stage: Stage) -> None:
     begin(stage)
     assert stage.traffic.until_status(200, stage.host).pod == "web"
     stage.api.wait("HTTPRoute", "web", lambda item: parent(item) == WELL, "to be well", namespace=stage.namespace)

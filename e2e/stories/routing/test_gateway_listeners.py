@@ -133,7 +133,7 @@ def test_many_listeners_have_many_certificates_and_a_rotation_is_one_write(stage
     assert [path.split("/")[1] for path in put_paths(stage.gateway, before)] == ["ssls"]
 
 
-def test_a_gateway_that_is_deleted_takes_only_its_own_requests_along(stage: Stage) -> None:
+def test_deleting_a_gateway_ends_only_its_own_requests(stage: Stage) -> None:
     stage.start()
     stage.serve()
     other = http_route(f"other.{stage.host}", name="other")

@@ -197,7 +197,7 @@ def test_plugin_metadata_follows_its_config_map(harness: LedgerHarness) -> None:
     wait_until(harness.metadata, lambda got: got == {}, "none")
 
 
-def test_a_restart_writes_nothing_and_what_is_not_ours_survives_everything(harness: LedgerHarness) -> None:
+def test_a_restart_writes_nothing_and_foreign_records_survive(harness: LedgerHarness) -> None:
     stage = harness.stage
     stage.gateway.put("/global_rules/by-hand", HAND_MADE)
     stage.gateway.put("/plugin_metadata/datadog", {"port": 8125})
@@ -217,7 +217,7 @@ def test_a_restart_writes_nothing_and_what_is_not_ours_survives_everything(harne
     wait_until(harness.metadata, lambda got: got == {"datadog": {"port": 8125}}, "the metadata by hand")
 
 
-def test_what_was_deleted_while_no_controller_ran_goes_with_the_next_one(harness: LedgerHarness) -> None:
+def test_objects_deleted_while_no_controller_ran_are_withdrawn_by_the_next(harness: LedgerHarness) -> None:
     stage = harness.stage
     stage.gateway.put("/global_rules/by-hand", HAND_MADE)
     stage.apply([global_rule("rule", setting("one")), config_map(harness.cluster, {"http-logger": {"log_format": {}}})])

@@ -71,7 +71,7 @@ def test_exact_prefix_and_implementation_specific_paths(scene: Scene) -> None:
     assert scene.send("/prefixed").status == 404
 
 
-def test_the_longest_prefix_wins_whatever_the_order(scene: Scene) -> None:
+def test_the_longest_prefix_wins_in_any_order(scene: Scene) -> None:
     scene.serve("root", "deep", "deeper")
     scene.ingress("web", paths(scene, path("/", "root"), path("/a/b", "deeper"), path("/a", "deep")))
     want = {"/": "root", "/x": "root", "/a": "deep", "/a/x": "deep", "/a/b": "deeper", "/a/b/c": "deeper"}
@@ -116,7 +116,7 @@ def test_ingress_and_route_share_the_upstream_of_a_service(scene: Scene) -> None
     assert scene.send(host=f"route.{scene.host}").pod == "web"
 
 
-def test_the_default_backend_takes_what_no_rule_takes(scene: Scene) -> None:
+def test_the_default_backend_receives_requests_that_match_no_rule(scene: Scene) -> None:
     # It has no host: it would take the requests of every story, were it not for the short time that it lives.
     scene.serve("web", "rest")
     scene.ingress("web", paths(scene, path("/known", "web")), defaultBackend=backend("rest"))
@@ -175,7 +175,7 @@ def with_class_in_annotation(scene: Scene, name: str | None) -> None:
 
 
 @pytest.mark.parametrize("put", [with_class_in_spec, with_class_in_annotation])
-def test_an_ingress_that_moves_to_another_class_is_withdrawn_and_comes_back(
+def test_an_ingress_moved_to_another_class_is_withdrawn_until_it_returns(
     scene: Scene, put: Callable[[Scene, str | None], None]
 ) -> None:
     scene.serve("web")
@@ -189,7 +189,7 @@ def test_an_ingress_that_moves_to_another_class_is_withdrawn_and_comes_back(
     scene.until_pod("web")
 
 
-def test_a_class_of_our_controller_counts_by_any_name_as_long_as_it_is_there(scene: Scene) -> None:
+def test_an_existing_class_of_our_controller_counts_under_any_name(scene: Scene) -> None:
     scene.serve("web")
     with ingress_class(scene) as name:
         with_class_in_spec(scene, name)

@@ -83,7 +83,7 @@ def test_a_renewed_certificate_is_served_and_the_record_keeps_its_id(scene: Scen
     assert [record["id"] for record in ssl_records(scene)] == before
 
 
-def test_a_wildcard_certificate_serves_every_host_that_has_none_of_its_own(scene: Scene) -> None:
+def test_a_wildcard_certificate_serves_hosts_without_a_certificate(scene: Scene) -> None:
     authority = CA()
     scene.serve("web")
     wildcard, own = certificate(authority, f"*.{scene.host}"), certificate(authority, f"own.{scene.host}")

@@ -225,7 +225,7 @@ def test_a_rule_with_every_field_of_match_is_one_whole_record(scene: Scene) -> N
     }
 
 
-def test_a_renamed_rule_takes_over_and_a_removed_one_ends(scene: Scene) -> None:
+def test_a_renamed_rule_takes_over_and_a_removed_rule_stops_serving(scene: Scene) -> None:
     scene.serve("web")
 
     def rules(*names: str) -> None:

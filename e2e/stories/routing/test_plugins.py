@@ -163,7 +163,7 @@ def test_a_traffic_split_of_the_user_sends_a_header_elsewhere_by_priority(scene:
     assert got["rules"][0]["weighted_upstreams"] == [{"weight": 1}]
 
 
-def test_a_traffic_split_of_the_user_may_name_nodes_of_its_own(scene: Scene) -> None:
+def test_a_user_defined_traffic_split_may_have_inline_nodes(scene: Scene) -> None:
     scene.serve("stable")
     canary = scene.pods.create("canary")
     nodes = [{"host": canary.address, "port": 80, "weight": 1}]
@@ -178,7 +178,7 @@ def test_a_traffic_split_of_the_user_may_name_nodes_of_its_own(scene: Scene) -> 
     assert scene.traffic.counts(20, scene.host, headers={"X-Canary": "1"}) == {"canary": 20}
 
 
-def test_a_plugin_config_is_applied_changed_and_comes_late(scene: Scene) -> None:
+def test_a_plugin_config_is_applied_updated_and_may_be_created_late(scene: Scene) -> None:
     scene.serve("web")
     with_plugins(scene, plugin_config_name="marks")
     scene.wait_aborted("ApisixRoute", "web", f"ApisixPluginConfig {scene.namespace}/marks does not exist")
@@ -250,7 +250,7 @@ async def test_a_websocket_is_forwarded_if_the_rule_enables_it(scene: Scene) -> 
     assert await websocket(scene, "/ws/off", "hello") == "refused"
 
 
-def test_of_an_unknown_plugin_the_gateway_tells_where_no_webhook_does(scene: Scene) -> None:
+def test_without_a_webhook_the_gateway_reports_an_unknown_plugin(scene: Scene) -> None:
     scene.serve("web")
     with_plugins(scene, header_set("one"))
     until_mark(scene, "one")

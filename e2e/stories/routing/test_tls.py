@@ -141,7 +141,7 @@ def test_the_certificate_outlives_its_secret_but_not_its_object(scene: Scene) ->
     wait_until(lambda: ssl_records(scene), lambda found: not found, "the record to be gone")
 
 
-def test_the_older_of_two_tenants_has_the_host_and_the_other_takes_over_without_a_gap(scene: Scene) -> None:
+def test_the_older_tenant_has_the_host_and_the_other_takes_over_without_a_gap(scene: Scene) -> None:
     serve(scene)
     ours, theirs = CA().issue_cert(scene.host), CA().issue_cert(scene.host, f"b.{scene.host}")
     with scene.api.namespace() as elsewhere:

@@ -159,7 +159,7 @@ def test_a_missing_external_name_service_is_reported_and_found_later(scene: Scen
     scene.wait_synced("ApisixRoute", "web")
 
 
-def test_a_service_of_type_external_name_is_a_backend_as_well(scene: Scene, outside: Outside) -> None:
+def test_a_service_of_type_external_name_can_be_a_backend(scene: Scene, outside: Outside) -> None:
     address = outside("partner")
     external_name(scene, "web", address)
     to_service(scene, backends=[{"serviceName": "web", "servicePort": 8080}])

@@ -39,7 +39,7 @@ def ingress(stage: Stage) -> Manifest:
     }
 
 
-def test_a_service_of_another_namespace_is_reached_only_while_its_owner_grants_it(stage: Stage, tenant: str) -> None:
+def test_a_service_of_another_namespace_is_reachable_only_with_a_grant(stage: Stage, tenant: str) -> None:
     stage.start(kubernetes=GRANTING)
     stage.serve()
     stage.api.apply(ingress(stage), namespace=tenant)

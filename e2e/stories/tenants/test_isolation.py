@@ -52,7 +52,7 @@ def test_records_of_others_survive_everything(stage: Stage) -> None:
     assert not [line for line in gateway.write_log() if "foreign" in line["path"] and line["user_agent"]]
 
 
-def test_a_record_of_others_under_a_wanted_id_is_left_and_the_object_says_so(stage: Stage) -> None:
+def test_a_foreign_record_under_a_desired_id_is_kept_and_reported(stage: Stage) -> None:
     own = stage.start(sync={"audit_interval": "1s"})
     stage.serve()
     stage.apply([route(stage.host), route(stage.host, name="other", path="/other")])
@@ -117,7 +117,7 @@ def test_one_rejected_route_of_many_affects_no_other(stage: Stage) -> None:
     assert put_paths(stage.gateway, before) == [f"/{event['record']}"]
 
 
-def test_a_route_that_the_gateway_comes_to_reject_keeps_its_last_good_record(stage: Stage) -> None:
+def test_a_route_rejected_after_an_edit_keeps_its_last_good_record(stage: Stage) -> None:
     stage.start()
     stage.serve()
     stage.apply(route(stage.host, path="/old"))
@@ -160,7 +160,7 @@ def warnings(stage: Stage, about: str, namespace: str) -> list[str]:
     return [event["message"] for event in events if event["type"] == "Warning"]
 
 
-def test_the_oldest_of_two_tenants_gets_the_requests_of_a_host_and_the_other_takes_over(
+def test_the_older_tenant_receives_the_requests_of_a_host_until_the_other_takes_over(
     stage: Stage, tenant: PodFactory
 ) -> None:
     own = stage.start()

@@ -13,7 +13,7 @@ from tests.unit.apisix_ingress.webhook.worlds import manifest, plugin, route_spe
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-async def test_objects_are_judged_in_the_version_that_asked(client: Client, version: str) -> None:
+async def test_objects_are_validated_in_the_version_of_the_request(client: Client, version: str) -> None:
     assert await client.ask(GOOD, version=version) == {"uid": "u1", "allowed": True}
     got = await client.ask(BAD, version=version)
     want = (

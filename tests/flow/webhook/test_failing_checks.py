@@ -26,7 +26,7 @@ async def test_check_that_crashes_lets_the_object_pass_with_a_warning(tmp_path: 
         assert client.seen.results == {("ApisixRoute", "crashed"): 2}
 
 
-async def test_large_object_that_takes_too_long_passes_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+async def test_a_slow_large_object_delays_no_other(tmp_path: Path) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(review: Review) -> Verdict:

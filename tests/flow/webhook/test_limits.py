@@ -129,7 +129,7 @@ async def test_headers_that_do_not_come_cost_the_connection(tmp_path: Path) -> N
         await hang_up(writer)
 
 
-async def test_idle_connections_are_closed_and_keep_nobody_waiting(tmp_path: Path) -> None:
+async def test_idle_connections_are_closed_and_delay_no_client(tmp_path: Path) -> None:
     # The connection that has asked stays open, so that the last question does not meet its end half-way.
     async with serving(tmp_path, Gateway(), replace(QUICK, first=2.0, idle=BOUND), lambda: True) as client:
         idle = await asyncio.gather(*(client.connect() for _ in range(200)))

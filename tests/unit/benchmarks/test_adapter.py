@@ -19,7 +19,7 @@ def test_programs_that_are_missing_are_named_at_once() -> None:
     assert str(raised.value).splitlines() == [want, "  BENCH_ONE: the one", "  BENCH_TWO: the other"]
 
 
-def test_a_program_that_is_there_is_not_asked_for() -> None:
+def test_an_installed_program_is_not_requested() -> None:
     with pytest.raises(SystemExit) as raised:
         given("peer", PROGRAMS, {"BENCH_ONE": sys.executable})
     assert str(raised.value).splitlines()[1:] == ["  BENCH_TWO: the other"]

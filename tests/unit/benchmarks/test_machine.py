@@ -7,7 +7,7 @@ import pytest
 from benchmarks import machine
 
 
-def test_the_busy_share_is_what_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_busy_share_excludes_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter(["cpu 100 0 100 700 100 0 0 0 0 0\ncpu0 1 2 3", "cpu 150 0 150 1300 200 0 0 0 0 0\ncpu0 1 2 3"])
     monkeypatch.setattr(Path, "read_text", lambda _path: next(readings))
     monkeypatch.setattr(machine, "SAMPLE_SECONDS", 0.0)

@@ -32,7 +32,7 @@ def every_node() -> list[tuple[str, dict[str, Any]]]:
     return [node for kind in KINDS.values() for node in nodes(root(definition(kind)), kind.name)]
 
 
-def test_committed_files_are_what_the_models_give() -> None:
+def test_committed_files_match_the_models() -> None:
     assert stale(FOLDER) == ()
 
 
@@ -60,7 +60,7 @@ def test_every_node_has_one_type() -> None:
         assert isinstance(node.get("type"), str) or untyped, path
 
 
-def test_nothing_is_said_that_a_structural_schema_cant_say() -> None:
+def test_schemas_use_only_what_a_structural_schema_allows() -> None:
     forbidden = {"$ref", "$defs", "anyOf", "oneOf", "allOf", "not", "const", "uniqueItems", "exclusiveMinimum"}
     for path, node in every_node():
         assert not forbidden & node.keys(), path

@@ -94,7 +94,7 @@ def test_every_alert_has_a_section_and_every_section_an_alert() -> None:
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
 
-def test_every_dashboard_stands_alone() -> None:
+def test_every_dashboard_is_self_contained() -> None:
     found = [json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))]
     assert [each["uid"] for each in found] == ["apisix-ingress-controller", "apisix-ingress-sync"]
     for each in found:

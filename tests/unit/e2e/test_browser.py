@@ -18,7 +18,7 @@ def program(folder: Path, name: str) -> Path:
     return path
 
 
-def test_named_browser_comes_before_one_on_the_path_and_that_before_the_one_of_playwright(tmp_path: Path) -> None:
+def test_a_configured_browser_outranks_the_path_which_outranks_playwright(tmp_path: Path) -> None:
     own = program(tmp_path / ".cache/ms-playwright/chromium-1200/chrome-linux", "chrome")
     env = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")}
     assert chromium(env) == own

@@ -86,7 +86,7 @@ def test_what_cannot_be_used_changes_nothing(bad: CustomObject) -> None:
     assert follower.told == [("default", HERE)]
 
 
-def test_an_object_that_is_not_named_like_a_cluster_moves_nothing() -> None:
+def test_an_object_not_named_like_a_cluster_moves_no_cluster() -> None:
     follower = Follower()
     follower.set(config({"baseURL": URL}, name="other"))
     assert follower.told == []

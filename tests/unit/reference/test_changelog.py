@@ -36,14 +36,14 @@ def test_a_file_that_is_not_a_fragment_is_an_error(
     assert capsys.readouterr().err.startswith(f"error: changes/{name.replace('__', '.')}.md: name it <slug>")
 
 
-def test_printing_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printing_does_not_modify_the_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = make_fragments(tmp_path, a__fixed="Mended.")
     assert main(["1.0.0"], tmp_path) == 0
     assert "### Fixed\n\n* Mended.\n" in capsys.readouterr().out
     assert [path.name for path in folder.iterdir()] == ["a.fixed.md"]
 
 
-def test_a_release_goes_on_top_and_takes_its_fragments(tmp_path: Path) -> None:
+def test_a_release_is_added_on_top_and_consumes_its_fragments(tmp_path: Path) -> None:
     make_fragments(tmp_path, a__fixed="Mended.")
     assert main(["1.0.0", "--write"], tmp_path) == 0
     folder = make_fragments(tmp_path, b__added="More.")

@@ -45,7 +45,7 @@ def written() -> dict[str, str]:
     return files()
 
 
-def test_committed_pages_are_what_the_program_gives() -> None:
+def test_committed_pages_match_the_program() -> None:
     assert stale() == ()
 
 
@@ -64,7 +64,7 @@ def test_every_annotation_has_a_row() -> None:
     assert got == [each.name for each in ANNOTATIONS]
 
 
-def test_every_field_and_rule_of_a_kind_stands_on_its_page(written: dict[str, str]) -> None:
+def test_every_field_and_rule_of_a_kind_is_on_its_page(written: dict[str, str]) -> None:
     for kind in KINDS.values():
         text = written[f"docs/reference/objects/{kind.name.lower()}.md"]
         schema = spec_schema(kind)
@@ -82,7 +82,7 @@ def test_types_are_reported_in_words() -> None:
     assert got == ["list of text", "map to text", "number or text", "anything"]
 
 
-def test_every_example_stands_on_the_page_of_its_topic(written: dict[str, str]) -> None:
+def test_every_example_is_on_the_page_of_its_topic(written: dict[str, str]) -> None:
     assert [
         each.name for each in examples() if each.body not in written[f"docs/reference/examples/{each.topic}.md"]
     ] == []

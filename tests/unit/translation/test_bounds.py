@@ -162,7 +162,7 @@ class Counted(tuple[ServicePort, ...]):
         return super().__iter__()
 
 
-def test_ports_of_a_service_are_gone_through_once_for_many_rules() -> None:
+def test_ports_of_a_service_are_indexed_once_for_many_rules() -> None:
     rules = [
         rule(f"r{n}", match={"paths": [f"/{n}"]}, backends=[{"serviceName": "web", "servicePort": 1000 + n}])
         for n in range(50)

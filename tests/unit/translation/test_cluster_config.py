@@ -38,7 +38,7 @@ def test_the_rule_goes_only_to_the_cluster_with_its_name() -> None:
     assert [(hold.kind, hold.names) for hold in got.holds] == [("global_rules", frozenset({record.name}))]
 
 
-def test_an_object_that_is_not_named_like_a_cluster_gives_nothing() -> None:
+def test_an_object_not_named_like_a_cluster_yields_no_record() -> None:
     assert translate(world(config("other", prometheus={"enable": True})), "other") == NOTHING
 
 
@@ -56,7 +56,7 @@ def test_what_is_on_is_a_plugin(monitoring: JsonObject, plugins: JsonObject) -> 
     assert [record.body["plugins"] for record in got.records] == [plugins]
 
 
-def test_a_broken_spec_keeps_what_is_there() -> None:
+def test_a_broken_spec_keeps_the_published_records() -> None:
     got = translate(world(config(prometheus={"enable": "yes"})))
     assert got.records == ()
     assert len(got.holds) == 1
@@ -105,7 +105,7 @@ def test_without_admin_the_settings_count() -> None:
         ({"baseURL": URL, "adminKey": PUBLISHED}, ("AdminKeyPublished", "spec.admin.adminKey", "warning")),
     ],
 )
-def test_an_address_that_cannot_be_used_is_reported_without_what_it_holds(
+def test_an_unusable_address_is_reported_without_its_credentials(
     fields: dict[str, str], want: tuple[str, str, str]
 ) -> None:
     got = translate(admin(**fields))

@@ -93,7 +93,7 @@ def test_an_inline_value_takes_precedence_over_a_secret() -> None:
     assert (plugins(got), got.problems) == ({"key-auth": {"key": "k"}}, ())
 
 
-def test_the_first_of_several_methods_counts() -> None:
+def test_the_first_of_several_methods_is_used() -> None:
     found = {"basicAuth": {"value": {"username": "u", "password": "p"}}, "keyAuth": {"value": {"key": "k"}}}
     got = translate(consumer(authParameter=found))
     assert plugins(got) == {"key-auth": {"key": "k"}}

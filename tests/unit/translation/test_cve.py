@@ -199,14 +199,14 @@ def test_value_is_refused_or_stays_data_in_its_one_place(cve: str, value: str, p
 
 @pytest.mark.parametrize("name", CHECKED)
 @pytest.mark.parametrize(("cve", "value"), VALUES)
-def test_value_that_is_none_of_the_known_ones_is_refused(cve: str, value: str, name: str) -> None:
+def test_an_unknown_value_is_rejected(cve: str, value: str, name: str) -> None:
     assert cve in CORPUS
     assert refused(translate(annotated(name, value)), "")
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
 @pytest.mark.parametrize(("cve", "value"), VALUES)
-def test_value_that_means_nothing_is_skipped(cve: str, value: str, name: str) -> None:
+def test_a_meaningless_value_is_skipped(cve: str, value: str, name: str) -> None:
     assert cve in CORPUS
     plain = sent(translate(ingress(ingress_rule())))
     got = translate(annotated(name, value))

@@ -38,7 +38,7 @@ def plugins(translation: Translation) -> Any:
     return record.body["plugins"]
 
 
-def test_a_record_has_nothing_but_its_id_and_plugins() -> None:
+def test_a_record_has_only_its_id_and_plugins() -> None:
     got = translate(world(rule("rule", {"name": "cors", "config": {"max_age": 5}})))
     (record,) = got.records
     assert record.body == {"id": record.key.id, "plugins": {"cors": {"max_age": 5}}}
@@ -99,13 +99,13 @@ def test_a_rule_of_another_class_does_not_conflict() -> None:
     assert plugins(translate(found, options=Options(ingress_class="mine"))) == {"echo": {}}
 
 
-def test_a_plugin_that_is_there_twice_is_contested_where_the_last_one_is() -> None:
+def test_a_duplicate_plugin_conflicts_at_its_last_position() -> None:
     found = world(rule("rule", "echo", "echo", day=2), rule("other", "echo"))
     got = [(problem.code, problem.path) for problem in translate(found).problems]
     assert got == [("PluginTwice", "spec.plugins[1]"), ("Conflicted", "spec.plugins[1]")]
 
 
-def test_a_translation_hears_of_rivals_to_come() -> None:
+def test_a_translation_is_notified_of_later_rivals() -> None:
     found = world(rule("rule", "echo"))
     view = found.view()
     translate_global_rule(get(found, "ApisixGlobalRule", "rule"), view, OPTIONS)

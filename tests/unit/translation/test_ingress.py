@@ -85,7 +85,7 @@ def test_the_last_of_two_equal_paths_is_used_and_the_other_is_reported(kinds: tu
 
 
 @pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact"), ("Prefix", "ImplementationSpecific")])
-def test_the_last_of_two_path_types_has_the_name_of_1_8(kinds: tuple[str, str]) -> None:
+def test_the_last_of_two_path_types_keeps_the_record_name_of_1_8(kinds: tuple[str, str]) -> None:
     got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())
     alone = translate(ingress(ingress_rule("/a", kinds[1])), service())
     assert got.records[1].key == alone.records[0].key
@@ -93,7 +93,7 @@ def test_the_last_of_two_path_types_has_the_name_of_1_8(kinds: tuple[str, str]) 
     assert len({record.key for record in got.records}) == 2
 
 
-def test_default_backend_takes_what_no_rule_matches() -> None:
+def test_the_default_backend_receives_unmatched_requests() -> None:
     backend = {"service": {"name": "web", "port": {"number": 80}}}
     assert routes(ingress_rule("/a"), defaultBackend=backend) == [
         {"host": "a.example.com", "uris": ["/a", "/a/*"]},
@@ -150,7 +150,7 @@ def test_host_and_path_that_cannot_be_are_refused() -> None:
     ]
 
 
-def test_longest_name_gives_a_record_that_a_gateway_takes_and_the_hold_finds() -> None:
+def test_the_longest_name_yields_a_valid_record_that_a_hold_finds() -> None:
     name = "w" * 253
     found = world(ingress(ingress_rule()) | {"metadata": {"name": name, "namespace": "default"}}, service())
     got = translate_ingress(get(found, "Ingress", name), found.view(), OPTIONS)
@@ -205,12 +205,12 @@ def test_a_host_that_the_certificate_does_not_cover_is_reported() -> None:
     assert got.problems == (Problem("HostNotCovered", message, "spec.tls[0].hosts[1]", "warning"),)
 
 
-def test_certificate_for_no_host_at_all_is_refused() -> None:
+def test_a_certificate_without_hosts_is_rejected() -> None:
     got = translate(ingress(tls=[{"secretName": "cert"}]), tls_secret(6, ()))
     assert told(got) == ["error NoHosts spec.tls[0].secretName"]
 
 
-def test_entry_without_a_secret_does_nothing_and_says_so() -> None:
+def test_an_entry_without_a_secret_is_ignored_and_reported() -> None:
     got = translate(ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"]}]), service())
     assert told(got) == ["warning SecretNotNamed spec.tls[0].secretName"]
     assert len(got.records) == 1

@@ -69,14 +69,14 @@ def test_an_unknown_cluster_is_reported_and_skipped() -> None:
     assert codes(got) == [("warning", "ClusterNotFound", f"{PATH}[0].cluster")]
 
 
-def test_the_last_of_two_for_one_plugin_counts() -> None:
+def test_the_last_of_two_entries_for_one_plugin_is_used() -> None:
     got = translate("[{cluster: default, plugins: [{name: cors}, {name: cors, metadata: {a: 1}}]}]")
     assert records(got) == {"plugin_metadata/cors": {"a": 1}}
     assert codes(got) == [("warning", "PluginTwice", f"{PATH}[0].plugins[1]")]
 
 
 @pytest.mark.parametrize("source", [None, ObjectKey("ConfigMap", "default", "other")])
-def test_another_config_map_gives_nothing(source: ObjectKey | None) -> None:
+def test_another_config_map_has_no_effect(source: ObjectKey | None) -> None:
     assert translate("[]", plugin_metadata=source) == NOTHING
 
 

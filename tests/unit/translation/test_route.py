@@ -114,7 +114,7 @@ def test_missing_port_names_the_ports_there_are(port: Any, hint: str) -> None:
     assert [problem.message for problem in got.problems] == [f"Service default/web has no port {port}; {hint}"]
 
 
-def test_service_without_ports_says_so() -> None:
+def test_a_service_without_ports_is_reported() -> None:
     got = translate(route(rule()), service(ports=[]))
     assert [problem.message for problem in got.problems] == ["Service default/web has no port 80; it has none"]
 
@@ -197,7 +197,7 @@ def test_subset_of_an_upstream_of_a_foreign_class_is_not_found() -> None:
     ]
 
 
-def test_a_cross_namespace_reference_is_reported_alike_whether_absent_or_refused() -> None:
+def test_absent_and_refused_cross_namespace_references_read_the_same() -> None:
     config = make("ApisixPluginConfig", "pc", namespace="b", spec={"plugins": []})
     raw = route(rule(plugin_config_name="pc", plugin_config_namespace="b"))
     options = Options(cross_namespace="grant")
@@ -232,7 +232,7 @@ def test_code_in_a_plugin_config_is_refused_for_the_route_that_names_it() -> Non
     ]
 
 
-def test_a_plugin_config_that_is_wrong_says_so_itself() -> None:
+def test_an_invalid_plugin_config_reports_it_in_its_own_status() -> None:
     config = make("ApisixPluginConfig", "pc", spec={"plugins": [{"name": 7}]})
     raw = route(rule(plugin_config_name="pc"))
     assert told(translate(raw, service(), config, options=Options(code_plugins="refuse"))) == []
@@ -303,7 +303,7 @@ def test_name_with_a_control_character_is_refused() -> None:
     assert told(translate(route(rule("a\nb")), service())) == ["error ControlCharacter spec.http[0].name"]
 
 
-def test_empty_object_is_nothing() -> None:
+def test_an_empty_object_has_no_fields() -> None:
     got = translate(route())
     assert (got.records, got.claims, got.problems) == ((), (), ())
 

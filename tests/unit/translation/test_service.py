@@ -45,7 +45,7 @@ def test_only_ready_endpoints_get_requests() -> None:
     assert nodes(service(), slice_of([LEAVING, NOT_READY, READY, GONE])) == ["10.1.0.1:8080"]
 
 
-def test_serving_endpoints_on_their_way_out_are_used_when_nothing_is_ready() -> None:
+def test_terminating_serving_endpoints_are_used_when_none_is_ready() -> None:
     assert nodes(service(), slice_of([LEAVING, NOT_READY, GONE])) == ["10.1.0.3:8080"]
 
 
@@ -99,7 +99,7 @@ def test_nodes_are_of_one_family_the_first_of_the_service(spec: JsonObject, want
     assert nodes(service(**spec), FOUR, SIX) == want
 
 
-def test_headless_service_with_one_family_has_that_one() -> None:
+def test_a_single_stack_headless_service_keeps_its_family() -> None:
     assert nodes(service(clusterIP="None"), SIX) == ["[fd00::1]:8080"]
 
 
@@ -169,7 +169,7 @@ def test_service_granularity_has_the_cluster_address(spec: JsonObject, want: lis
     assert nodes(service(**spec), FOUR, wanted=UpstreamClaim(WEB, 80, granularity="service")) == want
 
 
-def test_external_name_without_ports_takes_the_port_of_the_claim() -> None:
+def test_an_external_name_without_ports_uses_the_port_of_the_claim() -> None:
     assert nodes(service(ports=[], type="ExternalName", externalName="a.example.com")) == ["a.example.com:80"]
 
 
@@ -196,7 +196,7 @@ def test_upstream_that_is_only_claimed_weakly_is_not_created() -> None:
     assert [record.existing_only for record in translate(found).records] == [False]
 
 
-def test_upstream_of_a_port_that_is_gone_stays_as_it_was_and_others_go_on() -> None:
+def test_an_upstream_keeps_its_nodes_when_its_port_disappears() -> None:
     found = world(service(ports=[{"port": 9000}]), slice_of([READY]))
     claim(found, "a", PORT_80, UpstreamClaim(WEB, 9000))
     got = translate(found)
@@ -254,7 +254,7 @@ def test_holds_name_every_upstream_that_is_claimed() -> None:
     assert hold.names == {"default_web_80"}
 
 
-def test_discovery_of_a_port_stands_in_place_of_its_nodes() -> None:
+def test_the_discovery_of_a_port_replaces_its_nodes() -> None:
     levels = [{"port": 80, "discovery": {"serviceName": "svc", "type": "dns"}}]
     found = world(service(), slice_of([READY]), upstream(portLevelSettings=levels))
     claim(found, "a", PORT_80)
@@ -282,7 +282,7 @@ def test_overrides_are_merged_field_by_field_the_oldest_first() -> None:
     assert got["timeout"] == {"connect": 2, "send": 60, "read": 5}
 
 
-def test_ingress_sets_timeouts_of_its_own_unless_decorated() -> None:
+def test_an_ingress_sets_its_own_timeouts_unless_annotated() -> None:
     assert body_with(UpstreamOverrides())["timeout"] == {"connect": 60, "send": 60, "read": 60}
     assert "timeout" not in body_with(UpstreamOverrides(), decorator=upstream(retries=1))
     assert "timeout" not in body_with()

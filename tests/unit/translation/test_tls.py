@@ -61,7 +61,7 @@ def test_the_record_has_the_pair_and_says_where_it_is_from() -> None:
     assert DESC not in record.body.values()
 
 
-def test_a_host_that_is_there_twice_is_sent_once() -> None:
+def test_a_duplicate_host_is_sent_once() -> None:
     (record,) = translate(apisix_tls(("a.example.com", "a.example.com")), pair()).records
     assert record.body["snis"] == ["a.example.com"]
 
@@ -184,7 +184,7 @@ def test_a_certificate_that_is_expired_already_is_reported_by_the_provider() -> 
     assert [body["snis"] for body in bodies(got).values()] == [["a.example.com"]]
 
 
-async def test_the_provider_tells_when_a_certificate_expires() -> None:
+async def test_the_provider_reports_when_a_certificate_expires() -> None:
     clock = FakeClock(wall=EXPIRY - timedelta(hours=1))
     found, loop = prepare(apisix_tls(), pair(), clock=clock)
     loop.settle()

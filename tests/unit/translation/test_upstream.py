@@ -53,7 +53,7 @@ def test_a_key_that_no_gateway_hashes_is_reported(where: str, key: str, fits: bo
     assert told(got) == ([] if fits else ["error InvalidSpec spec.loadbalancer.key"])
 
 
-def test_key_that_nothing_hashes_is_ignored() -> None:
+def test_an_unused_hash_key_is_ignored() -> None:
     assert told(translate(upstream(loadbalancer={"type": "roundrobin", "key": "?"}, **EXTERNAL))) == []
 
 
@@ -104,7 +104,7 @@ def test_settings_of_every_port_are_checked() -> None:
     assert told(got) == ["error InvalidSpec spec.portLevelSettings[0].healthCheck.active.healthy.interval"]
 
 
-def test_settings_of_ports_are_nothing_to_external_nodes() -> None:
+def test_port_settings_do_not_apply_to_external_nodes() -> None:
     level = {"port": 80, "tlsSecret": {"name": "none", "namespace": "default"}}
     got = translate(upstream(**EXTERNAL, portLevelSettings=[level]))
     assert told(got) == []
@@ -171,7 +171,7 @@ def test_time_of_a_probe_keeps_its_fraction_and_the_interval_is_whole() -> None:
     assert body["checks"]["active"]["healthy"] == {"interval": 1}
 
 
-def test_status_codes_of_a_health_check_are_gone_through_once_each() -> None:
+def test_status_codes_of_a_health_check_are_checked_once_each() -> None:
     from crds import parse_spec
 
     spec = parse_spec(

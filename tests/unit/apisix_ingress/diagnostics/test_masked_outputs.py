@@ -287,7 +287,7 @@ def test_marks_are_those_that_each_output_had() -> None:
     )
 
 
-def test_a_side_with_another_plugin_at_its_place_hides_that_ones_secrets() -> None:
+def test_a_diff_of_different_plugins_masks_the_secrets_of_both() -> None:
     one = {"rules": [["csrf", {"key": WORD}], {"name": "key-auth", "config": {"key": WORD}}]}
     other = {"rules": [["limit-count", {"count": 1}], {"name": "odd", "config": {"count": 1}}]}
     for pair in ((one, other), (other, one)):

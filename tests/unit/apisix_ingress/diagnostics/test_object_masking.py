@@ -86,7 +86,7 @@ def test_certificates_stay_and_private_keys_go_line_by_line() -> None:
     assert Mask().document(f"x {pem} y") == f"x {REDACTED}\n y"
 
 
-def test_json_inside_a_text_is_looked_through() -> None:
+def test_json_inside_a_string_is_searched() -> None:
     text = json.dumps({"log_format": {"host": "$host"}, "token": WORD})
     assert json.loads(Mask().document({"http-logger": text})["http-logger"]) == {
         "log_format": {"host": "$host"},

@@ -9,7 +9,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 
 
 @pytest.mark.parametrize("word", ["ApisixRoute", "apisixroute", "apisixroutes", "ar", "AR"])
-def test_a_kind_goes_by_its_name_its_plural_and_its_short_name(word: str) -> None:
+def test_a_kind_is_found_by_its_name_its_plural_and_its_short_name(word: str) -> None:
     assert parse_object(word, "shop/web", RESOURCES) == ObjectKey("ApisixRoute", "shop", "web")
 
 

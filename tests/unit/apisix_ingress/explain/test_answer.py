@@ -97,7 +97,7 @@ def test_objects_of_other_hosts_are_skipped_and_many_are_counted() -> None:
     assert (len(got["objects"]), got["objects_more"]) == (MOST_CLAIMANTS, 3)
 
 
-def test_wildcards_and_rules_without_hosts_ask_as_well() -> None:
+def test_wildcards_and_rules_without_hosts_are_requested_too() -> None:
     every = Claimant("Ingress default/any", [{"hosts": [], "uris": ["/*"]}], ["it has no class"])
     got = ask({}, claimants=[claimant(host="*.org"), every])
     assert [each["object"] for each in got["objects"]] == ["ApisixRoute default/web", "Ingress default/any"]

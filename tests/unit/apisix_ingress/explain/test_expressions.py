@@ -63,7 +63,7 @@ def test_a_comparison_holds_as_at_the_gateway(rule: list[Any], want: bool | None
         (["!AND", ["arg_n", "==", "7"], ["geoip", "==", "x"]], None),
     ],
 )
-def test_what_is_unknown_decides_only_if_nothing_else_does(rules: list[Any], want: bool | None) -> None:
+def test_unknown_values_decide_only_if_nothing_else_does(rules: list[Any], want: bool | None) -> None:
     assert evaluate(rules, lookup).holds is want
 
 

@@ -70,7 +70,7 @@ def test_upstream_that_is_not_there_is_reported() -> None:
     assert "sent to upstream gone: which is missing: 502" in text
 
 
-def test_certificate_is_the_most_specific_one_that_is_switched_on() -> None:
+def test_the_most_specific_enabled_certificate_is_used() -> None:
     records: Records = {
         "routes/r": {"uri": "/*"},
         "ssls/star": {"sni": "*"},

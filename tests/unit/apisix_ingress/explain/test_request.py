@@ -47,7 +47,7 @@ def test_url_is_read_as_clients_send_it(url: str, want: tuple[str, str, str]) ->
         ({"url": "http://" + "ü" * 80 + ".example/"}, "is not a host name"),
     ],
 )
-def test_malformed_argument_is_told_what_to_write(arguments: dict[str, object], want: str) -> None:
+def test_a_malformed_argument_is_reported_with_the_correct_form(arguments: dict[str, object], want: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_request(**arguments)  # type: ignore[arg-type]
     assert want in str(caught.value)

@@ -242,7 +242,7 @@ GET = ProbeRequest("GET", "http", "shop.org", "/cart/items?x=1")
         (route("l", "/cart/*", host="shop.org", status=0), "it is disabled (status 0)"),
     ],
 )
-def test_loser_is_told_why(loser: dict[str, Any], want: str) -> None:
+def test_the_loser_learns_the_reason(loser: dict[str, Any], want: str) -> None:
     told = reasons(GET, route("w", "/cart/*", host="shop.org"), loser)
     assert told["w"].startswith("wins: host shop.org, uri /cart/*")
     assert told[loser["id"]] == want

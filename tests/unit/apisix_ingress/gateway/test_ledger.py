@@ -76,7 +76,7 @@ async def test_a_record_is_noted_before_it_is_written_and_forgotten_after_its_de
 
 
 @on_stage
-async def test_a_record_that_nobody_wants_any_more_goes_if_the_ledger_names_it() -> None:
+async def test_an_undesired_record_in_the_ledger_is_deleted() -> None:
     stage = ledgered(PersistentLedger(RULE), [], [rule(), rule(OTHER)])
     async with stage.running():
         assert stage.log == [("delete", str(RULE))]
@@ -98,7 +98,7 @@ async def test_an_equal_record_that_no_ledger_names_is_adopted_without_a_write_a
 
 
 @on_stage
-async def test_an_adopted_record_goes_with_its_object_even_before_it_is_noted() -> None:
+async def test_an_adopted_record_is_deleted_with_its_object_before_the_ledger_lists_it() -> None:
     stage = ledgered(PersistentLedger(), [rule()], [rule()])
     async with stage.running():
         stage.want()
@@ -114,7 +114,7 @@ async def test_a_record_that_differs_is_adopted_with_one_write() -> None:
 
 
 @on_stage
-async def test_a_record_of_somebody_else_is_taken_over_once_it_is_wanted() -> None:
+async def test_an_equal_foreign_record_is_adopted_when_an_object_desires_it() -> None:
     stage = ledgered(PersistentLedger(), [], [rule()])
     async with stage.running():
         stage.want(rule(plugin="echo"))
@@ -123,7 +123,7 @@ async def test_a_record_of_somebody_else_is_taken_over_once_it_is_wanted() -> No
 
 
 @on_stage
-async def test_without_its_ledger_a_record_waits_and_nothing_else_does() -> None:
+async def test_only_records_without_a_label_wait_for_the_ledger() -> None:
     ledger = PersistentLedger()
     stage = ledgered(ledger, [rule()], [])
     ledger.is_down = True
@@ -185,7 +185,7 @@ async def test_a_ledger_that_can_be_read_but_not_written_stops_no_list() -> None
         assert stage.log == [("put", "routes/r1")]
 
 
-async def test_labelled_records_cost_the_ledger_nothing() -> None:
+async def test_labelled_records_are_not_in_the_ledger() -> None:
     ledger = PersistentLedger()
     ledger.is_down = True
     backend = LedgeredBackend(FakeBackend(FakeGateway()), ledger, "c1")

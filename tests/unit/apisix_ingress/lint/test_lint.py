@@ -72,11 +72,11 @@ def test_valid_manifests_have_no_findings() -> None:
     )
 
 
-def test_problem_stands_at_its_field() -> None:
+def test_a_problem_is_at_its_field() -> None:
     assert lint(SERVICE, ROUTE % "none") == [("ServiceNotFound", "spec.http[0].backends[0].serviceName", 17)]
 
 
-def test_field_that_does_nothing_is_found() -> None:
+def test_a_field_without_effect_is_found() -> None:
     got = lint(SERVICE, (ROUTE % "web").replace("hosts:", "host:"))
     assert got == [("UnknownField", "spec.http[0].match.host", 14)]
 
@@ -112,7 +112,7 @@ def test_files_are_read_in_order_and_their_mistakes_have_places(tmp_path: Path) 
         ("example.org/anything: goes", None),
     ],
 )
-def test_annotation_that_does_nothing_is_found(line: str, want: str | None) -> None:
+def test_an_annotation_without_effect_is_found(line: str, want: str | None) -> None:
     path = f"metadata.annotations[{line.partition(': ')[0]}]"
     assert lint(SERVICE, annotated(line)) == ([(want, path, 11)] if want else [])
 
@@ -131,7 +131,7 @@ def test_field_that_the_class_annotation_overrules_is_found() -> None:
     ]
 
 
-def test_rule_that_takes_the_requests_of_another_one_is_found() -> None:
+def test_a_rule_that_shadows_another_is_found() -> None:
     rule = (ROUTE % "web").partition("  http:\n")[2]
     twice = (ROUTE % "web") + rule.replace("name: all", "name: again")
     assert lint(SERVICE, twice) == [("MatchTwice", "spec.http[1].match", 20)]
@@ -144,7 +144,7 @@ def test_ingress_that_is_not_ours_has_no_useless_annotations() -> None:
     assert lint(SERVICE, text.replace("ClassName: apisix", "ClassName: nginx")) == []
 
 
-def test_ingress_whose_annotations_nobody_asked_for_has_no_unknown_ones() -> None:
+def test_an_ingress_without_our_annotations_has_no_unknown_ones() -> None:
     item = make_custom(kind="Ingress", annotations={f"{PREFIX}odd": "x"})
     assert list(useless(watched([item]), ())) == []
 
@@ -225,6 +225,6 @@ def test_sarif_has_what_the_standard_requires() -> None:
     assert "logicalLocations" not in run["results"][1]["locations"][0]
 
 
-def test_sarif_of_nothing_is_a_log_without_results() -> None:
+def test_sarif_without_findings_is_a_log_without_results() -> None:
     (run,) = as_sarif([])["runs"]
     assert (run["results"], run["tool"]["driver"]["rules"]) == ([], [])

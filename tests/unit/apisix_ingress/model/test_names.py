@@ -71,7 +71,7 @@ def test_a_text_that_a_gateway_accepts_is_read_unchanged() -> None:
     assert [names.truncated(text) for text in ("default_web_rule", longest)] == ["default_web_rule", longest]
 
 
-def test_a_name_that_no_gateway_takes_is_cut_and_stays_unique() -> None:
+def test_a_name_too_long_for_a_gateway_is_cut_and_stays_unique() -> None:
     got = [names.truncated("n" * names.NAME_LIMIT + end) for end in ("1", "2")]
     assert [len(text) for text in got] == [names.NAME_LIMIT, names.NAME_LIMIT]
     assert got[0] != got[1]
@@ -126,6 +126,6 @@ def test_record_is_ours_by_its_labels_only(labels: object, controller: str, want
     assert names.is_owned(labels, controller) is want
 
 
-def test_what_a_controller_stamps_is_its_own() -> None:
+def test_the_label_of_a_controller_marks_its_records() -> None:
     for controller in ("apisix-ingress", "blue"):
         assert names.is_owned(names.owner_labels(controller, {"app": "web"}), controller)

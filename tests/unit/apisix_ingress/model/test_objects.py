@@ -137,7 +137,7 @@ def test_missing_conditions_of_an_endpoint_mean_ready(conditions: object, want: 
     assert (got.ready, got.serving, got.terminating) == want
 
 
-def test_slice_knows_its_service_addresses_and_ports() -> None:
+def test_a_slice_has_its_service_addresses_and_ports() -> None:
     got = decoders.decode_endpoint_slice(
         {
             "metadata": {**META, "labels": {"kubernetes.io/service-name": "web"}},
@@ -175,7 +175,7 @@ def test_labels_are_kept_where_selectors_read_them(decode: Callable[[dict[str, A
 
 
 @pytest.mark.parametrize(("value", "want"), [("true", True), ("false", False)])
-def test_ingress_class_knows_its_controller_and_whether_it_is_the_default(value: str, want: bool) -> None:
+def test_an_ingress_class_has_its_controller_and_default_flag(value: str, want: bool) -> None:
     meta = {"name": "apisix", "annotations": {"ingressclass.kubernetes.io/is-default-class": value}}
     got = decoders.decode_ingress_class({"metadata": meta, "spec": {"controller": "example.org/c"}})
     assert (got.controller, got.is_default) == ("example.org/c", want)

@@ -28,13 +28,13 @@ SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
         ("consumers", {"name": "shop_web_x"}, None),
     ],
 )
-def test_record_tells_its_object(kind: RecordKind, body: dict[str, Any], want: ObjectKey | None) -> None:
+def test_a_record_names_its_object(kind: RecordKind, body: dict[str, Any], want: ObjectKey | None) -> None:
     labels = names.owner_labels("apisix-ingress", body.get("labels"))
     assert origin(RecordKey(kind, "1"), {**body, "labels": labels}) == want
 
 
 @pytest.mark.parametrize("labels", [None, [], {}, {"managed-by": "me"}])
-def test_record_of_others_tells_nothing(labels: object) -> None:
+def test_a_foreign_record_gives_no_information(labels: object) -> None:
     assert origin(RecordKey("routes", "1"), {"name": "shop_web_rule", "labels": labels}) is None
 
 
@@ -52,5 +52,5 @@ LONG = "x" * 250
         ("routes", "by-hand", ""),
     ],
 )
-def test_name_tells_its_namespace_even_if_it_is_cut(kind: RecordKind, name: str, want: str) -> None:
+def test_a_shortened_name_still_has_its_namespace(kind: RecordKind, name: str, want: str) -> None:
     assert namespace_of_name(kind, names.truncated(name)) == want

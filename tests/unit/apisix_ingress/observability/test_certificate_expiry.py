@@ -26,7 +26,7 @@ def end(year: int) -> float:
     return datetime(year, 1, 1, tzinfo=UTC).timestamp()
 
 
-def test_each_secret_in_use_is_shown_with_the_end_that_comes_first() -> None:
+def test_each_secret_in_use_is_shown_with_its_earliest_expiry() -> None:
     desired = World([]).desired
     desired.replace(make_claimant("a"), [ssl("a", certificate(2040), "one"), make_record("route")])
     desired.replace(make_claimant("b"), [ssl("b", certificate(2035), "one"), ssl("c", certificate(2030), "two")])

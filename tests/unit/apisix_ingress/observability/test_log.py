@@ -121,7 +121,7 @@ def test_no_canary_gets_into_a_line(format: Literal["json", "console"]) -> None:
 
 
 @pytest.mark.parametrize("value", ["a\n{}", "a\r\n{}", "a\u2028{}", "a\x85{}", "a\x0b{}"])
-def test_value_cannot_start_a_line_of_its_own(value: str) -> None:
+def test_a_value_cannot_start_a_new_line(value: str) -> None:
     forged = "2026-01-01T00:00:00Z [info     ] lease.lost"
     for format in ("json", "console"):
         output, log = start(format)
@@ -132,7 +132,7 @@ def test_value_cannot_start_a_line_of_its_own(value: str) -> None:
         assert not any(line.startswith(forged) for line in output.lines())
 
 
-def test_text_of_an_error_cannot_start_a_line_of_its_own() -> None:
+def test_an_error_text_cannot_start_a_new_line() -> None:
     output, log = start("console")
     try:
         raise_canary()
@@ -177,7 +177,7 @@ def test_full_disk_or_closed_pipe_does_not_stop_the_program() -> None:
 
 
 @pytest.mark.parametrize("format", ["json", "console"])
-def test_lines_that_nobody_took_are_counted_once_there_is_room_again(format: Literal["json", "console"]) -> None:
+def test_dropped_lines_are_counted_once_there_is_room(format: Literal["json", "console"]) -> None:
     class Full(Output):
         full = True
 
@@ -196,7 +196,7 @@ def test_lines_that_nobody_took_are_counted_once_there_is_room_again(format: Lit
     assert ("log.incomplete" in told, "3" in told, "took 3 seconds" in line) == (True, True, True)
 
 
-def test_program_ends_although_nobody_reads_what_it_logs() -> None:
+def test_the_program_ends_with_an_unread_log_pipe() -> None:
     script = "from apisix_ingress.observability.log import setup_logging; import logging, structlog\nsetup_logging()\n"
     script += "for number in range(2000): structlog.get_logger().info('lost', text='x' * 100)\n"
     script += "logging.getLogger('asyncio').warning('lost as well')"

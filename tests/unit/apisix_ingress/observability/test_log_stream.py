@@ -47,7 +47,7 @@ def test_lines_go_out_unchanged(ends: tuple[BinaryIO, BinaryIO]) -> None:
     assert (read_lines(reader), outlet.dropped) == ([LINE, long, LINE], 0)
 
 
-def test_a_pipe_that_nobody_reads_blocks_nothing(ends: tuple[BinaryIO, BinaryIO]) -> None:
+def test_an_unread_pipe_does_not_block(ends: tuple[BinaryIO, BinaryIO]) -> None:
     reader, writer = ends
     outlet = LogStream(writer)
     taken = fill(outlet)
@@ -79,7 +79,7 @@ def test_a_line_that_was_taken_in_part_gets_its_end(ends: tuple[BinaryIO, Binary
     assert read_lines(reader) == [b"\n", LINE]
 
 
-def test_a_reader_that_is_gone_ends_nothing(ends: tuple[BinaryIO, BinaryIO]) -> None:
+def test_a_closed_pipe_does_not_end_the_program(ends: tuple[BinaryIO, BinaryIO]) -> None:
     reader, writer = ends
     outlet = LogStream(writer)
     reader.close()
@@ -89,14 +89,14 @@ def test_a_reader_that_is_gone_ends_nothing(ends: tuple[BinaryIO, BinaryIO]) -> 
     assert outlet.dropped == 3
 
 
-def test_a_full_disk_ends_nothing() -> None:
+def test_a_full_disk_does_not_end_the_program() -> None:
     with open("/dev/full", "wb", buffering=0) as full:
         outlet = LogStream(full)
         outlet.write(LINE)
         assert outlet.dropped == 1
 
 
-def test_a_stream_without_a_file_takes_everything() -> None:
+def test_a_stream_without_a_file_accepts_everything() -> None:
     stream = io.BytesIO()
     outlet = LogStream(stream)
     outlet.write(LINE)
@@ -104,7 +104,7 @@ def test_a_stream_without_a_file_takes_everything() -> None:
     assert stream.getvalue() == LINE
 
 
-def test_a_closed_stream_ends_nothing() -> None:
+def test_a_closed_stream_does_not_end_the_program() -> None:
     stream = io.BytesIO()
     outlet = LogStream(stream)
     stream.close()

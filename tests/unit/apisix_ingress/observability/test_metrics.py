@@ -149,7 +149,7 @@ def test_without_secret_names_a_namespace_shows_its_first_expiry() -> None:
     assert got == [1, 2]
 
 
-def test_certificates_that_are_gone_are_shown_no_more() -> None:
+def test_deleted_certificates_are_no_longer_shown() -> None:
     metrics = make_metrics()
     metrics.set_certificates({("default", "old"): 1})
     metrics.set_certificates({("default", "new"): 2})
@@ -189,7 +189,7 @@ def test_every_label_has_few_values_by_its_nature() -> None:
     assert all(family.name.startswith(f"{NAMESPACE}_") for family in families)
 
 
-def test_two_processes_in_one_interpreter_share_nothing() -> None:
+def test_two_controllers_in_one_interpreter_share_no_state() -> None:
     one, other = make_metrics(), make_metrics()
     one.set_leader(True)
     assert (sample(one, "is_leader"), sample(other, "is_leader")) == (1, None)
@@ -205,7 +205,7 @@ def test_hooks_run_before_each_scrape() -> None:
     assert sample(metrics, "queue_depth", {"queue": "ingress"}) == 1
 
 
-def test_a_certificate_that_comes_back_is_shown_again() -> None:
+def test_a_restored_certificate_is_shown_again() -> None:
     metrics = make_metrics()
     for secret in ("old", "new", "old"):
         metrics.set_certificates({("default", secret): 1})

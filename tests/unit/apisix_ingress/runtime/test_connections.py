@@ -116,7 +116,7 @@ def test_connection_that_its_client_closed_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("busy", [0, 1])
-def test_connection_too_many_closes_the_one_that_is_idle_longest_and_not_worked_for(busy: int) -> None:
+def test_a_connection_above_the_limit_closes_the_longest_idle_one(busy: int) -> None:
     table = Table(most=2)
     handlers = []
     for _ in range(2):

@@ -52,6 +52,6 @@ def test_endlessly_many_kinds_take_no_more_memory(loop_log: LoopErrors, reports:
     assert len(loop_log._tallies) <= 64
 
 
-async def test_by_default_a_report_goes_the_way_of_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+async def test_by_default_a_report_is_delivered_through_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
     LoopErrors(FakeClock())(asyncio.get_running_loop(), {"message": "odd", "exception": ValueError("what it was")})
     assert "odd" in caplog.text

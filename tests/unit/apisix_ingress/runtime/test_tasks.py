@@ -243,7 +243,7 @@ async def test_work_in_a_daemon_returns_and_raises() -> None:
         await in_daemon(fail, name="reader")
 
 
-async def test_a_daemon_that_hangs_blocks_nothing() -> None:
+async def test_a_hanging_daemon_thread_does_not_block_the_exit() -> None:
     release = threading.Event()
     task = asyncio.create_task(in_daemon(release.wait, name="hung"))
     await asyncio.sleep(0)

@@ -128,7 +128,7 @@ LIST, MAPPING = "must be a list (lines that start with -)", "must be a mapping o
         ("kubernetes: {status: yes}", f"kubernetes.status: {MAPPING}"),
     ],
 )
-def test_section_that_is_none_is_told_whatever_is_laid_over_it(text: str, want: str, config: Path) -> None:
+def test_an_invalid_section_is_reported_despite_overrides(text: str, want: str, config: Path) -> None:
     flags: dict[str, Any] = {
         "clusters": {0: {"admin_url": "http://gw", "tls": {"ca_file": "ca.pem"}}},
         "kubernetes": {"kubeconfig": "k", "status": {"addresses": ["10.0.0.1"]}},

@@ -13,7 +13,7 @@ from tests.unit.apisix_ingress.settings.files import complaint, load
 PUBLISHED = "edd1c9f034335f136f87ad84b625c8f1"
 
 
-def test_preset_changes_defaults_and_what_is_given_goes_over_it(config: Path) -> None:
+def test_a_preset_changes_defaults_and_explicit_values_override_it(config: Path) -> None:
     got = load(config, "preset: multi-tenant\nkubernetes: {code_plugins: allow, controller_name: mine}").kubernetes
     want = ("grant", "allow", "refuse", "mine")
     assert (got.cross_namespace, got.code_plugins, got.secret_references, got.controller_name) == want
@@ -58,12 +58,12 @@ def test_trusted_plugins_that_were_refused_for_a_reason_are_reported(config: Pat
         load(config, "kubernetes: {trusted_plugins: [a, 'b c']}")
 
 
-def test_a_value_that_protects_more_than_the_preset_takes_nothing_off(config: Path) -> None:
+def test_a_stricter_value_than_the_presets_is_kept(config: Path) -> None:
     got = cautions(load(config, "preset: multi-tenant\nkubernetes: {host_ownership: assigned}"))
     assert not any("host_ownership" in line for line in got)
 
 
-def test_without_the_preset_nothing_is_taken_off() -> None:
+def test_without_the_preset_no_value_is_removed() -> None:
     assert list(cautions(Settings())) == []
 
 
@@ -84,7 +84,7 @@ def test_without_the_preset_nothing_is_taken_off() -> None:
         ),
     ],
 )
-def test_what_the_preset_cannot_know_is_asked_for(config: Path, kubernetes: str, want: list[str]) -> None:
+def test_the_preset_requires_settings_without_a_default(config: Path, kubernetes: str, want: list[str]) -> None:
     got = list(cautions(load(config, f"preset: multi-tenant\nkubernetes: {kubernetes}")))
     assert [line.startswith(start) for line, start in zip(got, want, strict=True)] == [True] * len(want)
     assert list(cautions(load(config, "kubernetes: {endpoint_source: endpoints}"))) == []
@@ -110,7 +110,7 @@ def test_internal_addresses_come_from_the_environment_with_commas(config: Path) 
     assert got.internal_addresses == ("10.7.0.0/24", "*.apisix.svc")
 
 
-def test_published_admin_key_is_told_for_each_cluster(config: Path) -> None:
+def test_a_publicly_known_admin_key_is_reported_for_each_cluster(config: Path) -> None:
     text = f"clusters: [{{admin_key: {PUBLISHED}}}, {{name: b, admin_key: mine}}, {{name: c, admin_key: {PUBLISHED}}}]"
     got = list(cautions(load(config, text)))
     assert [line.partition(" is a key")[0] for line in got] == [

@@ -93,7 +93,7 @@ def test_process_environment_is_not_read_behind_the_callers_back(monkeypatch: py
     assert load_settings().log.level == "info"
 
 
-def test_flag_goes_over_environment_over_file_over_default(config: Path) -> None:
+def test_flags_override_the_environment_the_file_and_defaults_in_this_order(config: Path) -> None:
     text = "log: {level: debug, format: json}\nhttp: {listen: ':1'}\nclusters: [{admin_url: 'http://file'}]"
     environ = {"APISIX_INGRESS_LOG__FORMAT": "console", "APISIX_INGRESS_HTTP__LISTEN": ":2"}
     got = load(config, text, environ, http={"listen": ":3"}, log={"level": None})
@@ -141,11 +141,11 @@ def test_flags_that_were_not_given_change_nothing(config: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["[::]:8080", "[::1]:0", "[fe80::1%eth0]:80"])
-def test_environment_takes_an_address_of_ipv6(address: str) -> None:
+def test_the_environment_accepts_an_ipv6_address(address: str) -> None:
     assert load_settings(environ={"APISIX_INGRESS_HTTP__LISTEN": address}).http.listen == address
 
 
-def test_environment_takes_json_and_comma_separated_lists() -> None:
+def test_the_environment_accepts_json_and_comma_separated_lists() -> None:
     environ = {
         "APISIX_INGRESS_CLUSTERS": json.dumps([{"name": "a"}, {"name": "b"}]),
         "APISIX_INGRESS_KUBERNETES__STATUS__ADDRESSES": "192.0.2.1, gw.example.com,",

@@ -44,7 +44,7 @@ async def test_no_read_of_a_socket_asks_for_a_large_block() -> None:
     assert max(pieces) < allocator._LARGE
 
 
-def test_it_says_when_asyncio_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_asyncio_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(selector_events, "_SelectorTransport")
     monkeypatch.setattr(sslproto.SSLProtocol, "max_size", 256 * 1024)
     assert not read_small_pieces()

@@ -24,7 +24,7 @@ def test_new_and_dropped_claims_change_their_targets_only() -> None:
     assert claims.of(WEB) == ((OLD, make_claim("web")),)
 
 
-def test_same_claims_again_change_nothing() -> None:
+def test_repeating_the_same_claims_changes_nothing() -> None:
     claims = Claims()
     claims.replace(OLD, [make_claim("web")])
     assert claims.replace(OLD, [make_claim("web"), make_claim("web")]) == frozenset()
@@ -46,7 +46,7 @@ def test_oldest_claimant_comes_first_in_any_order_of_arrival() -> None:
     assert got == [want, want]
 
 
-def test_claims_of_one_claimant_are_in_one_order_whatever_their_overrides() -> None:
+def test_claims_of_one_claimant_are_in_one_order_regardless_of_overrides() -> None:
     variants = [
         make_claim(subset="v1"),
         make_claim(),
@@ -95,7 +95,7 @@ def test_wish_of_a_target_lists_each_claim_once_with_its_oldest_claimant() -> No
     assert claims.distinct(API) == ()
 
 
-def test_nothing_is_kept_of_owners_without_claims() -> None:
+def test_owners_without_claims_are_forgotten() -> None:
     claims = Claims()
     claims.replace(OLD, [make_claim("web"), make_claim("api")])
     claims.replace(OLD, [])

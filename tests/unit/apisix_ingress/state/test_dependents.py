@@ -32,7 +32,7 @@ def test_owners_of_one_read_do_not_disturb_each_other() -> None:
     assert dependents.reads_of(API) == {SECRET}
 
 
-def test_nothing_is_kept_of_owners_without_reads() -> None:
+def test_owners_without_reads_are_forgotten() -> None:
     dependents = Dependents()
     dependents.record(WEB, [SECRET, SLICES])
     dependents.record(WEB, [])
@@ -42,7 +42,7 @@ def test_nothing_is_kept_of_owners_without_reads() -> None:
     assert not dependents._owners
 
 
-def test_a_read_is_reported_once_its_last_owner_is_gone() -> None:
+def test_a_read_is_reported_when_its_last_owner_is_deleted() -> None:
     unread: list[Read] = []
     dependents = Dependents(unread.append)
     dependents.record(WEB, [SECRET])

@@ -45,7 +45,7 @@ def test_changed_added_and_dropped_records_are_dirty() -> None:
     assert desired.get(OTHER.key, "c") is None
 
 
-def test_last_record_of_a_key_counts() -> None:
+def test_the_last_record_of_a_key_is_used() -> None:
     desired = make_desired()
     last = make_record("one", body={"uri": "/last"})
     desired.replace(OLD, [ONE, last])
@@ -70,7 +70,7 @@ def test_owners_of_one_age_are_ordered_by_their_keys() -> None:
     assert [owner.name for owner in desired.owners_of(ONE.key)] == ["a", "b"]
 
 
-def test_rivals_are_contested_when_one_comes_and_when_it_goes() -> None:
+def test_rivals_are_notified_when_one_is_added_and_removed() -> None:
     desired = make_desired()
     desired.replace(NEW, [make_record("one", body={"by": "new"})])
     assert desired.replace(OLD, [ONE]) == Change(frozenset({ONE.key}), frozenset({NEW.owner}))
@@ -78,7 +78,7 @@ def test_rivals_are_contested_when_one_comes_and_when_it_goes() -> None:
     assert desired.records("c") == {ONE.key: make_record("one", body={"by": "new"})}
 
 
-def test_owner_that_publishes_the_same_again_contests_nobody() -> None:
+def test_publishing_the_same_record_again_causes_no_conflict() -> None:
     desired = make_desired()
     desired.replace(NEW, [ONE])
     desired.replace(OLD, [ONE])
@@ -104,7 +104,7 @@ def test_rival_is_contested_when_the_winner_moves_to_its_cluster() -> None:
     assert desired.lost(NEW.owner) == {ONE.key: OLD.owner}
 
 
-def test_record_for_no_cluster_is_wanted_nowhere_and_lost_to_nobody() -> None:
+def test_a_record_for_no_cluster_is_desired_nowhere() -> None:
     desired = make_desired()
     desired.replace(OLD, [make_record("one", clusters=frozenset())])
     assert (desired.records("c"), desired.lost(OLD.owner)) == ({}, {})
@@ -165,7 +165,7 @@ def test_a_recreated_object_has_its_new_age() -> None:
     assert ids.id_of("routes", COLLIDING[1]) == "849e9177"
 
 
-def test_nothing_is_kept_of_owners_without_records_and_holds() -> None:
+def test_owners_without_records_and_holds_are_forgotten() -> None:
     desired = make_desired()
     desired.replace(OLD, [ONE, OTHER])
     desired.replace(NEW, [ONE])
@@ -193,7 +193,7 @@ def test_hold_covers_ids_and_names_of_its_kind() -> None:
     assert got == held
 
 
-def test_hold_of_a_name_covers_both_of_its_ids_but_not_what_tells_another_name() -> None:
+def test_a_hold_covers_both_ids_of_a_name_but_no_other_name() -> None:
     desired, name = make_desired(), COLLIDING[0]
     desired.hold(OLD, [Hold("upstreams", names=frozenset({name}))])
     held = {
@@ -263,7 +263,7 @@ def test_a_record_of_another_cluster_has_no_older_takers() -> None:
     assert list(desired.older_takers(west.key, "west")) == [east.key]  # whether it is wanted there is not looked at
 
 
-def test_record_that_changes_hands_has_the_age_of_its_owner() -> None:
+def test_a_record_with_a_new_owner_has_the_age_of_that_owner() -> None:
     desired = make_desired()
     one, two = make_rule("one", "cors"), make_rule("two", "cors")
     desired.replace(NEW, [one])
@@ -279,7 +279,7 @@ def make_consumer(name: str) -> Record:
     return make_record(name, kind="consumers", id=name, body={"plugins": {"key-auth": {"key": "k"}}})
 
 
-def test_consumer_that_had_a_credential_goes_before_one_of_an_older_owner_that_names_it_later() -> None:
+def test_the_holder_of_a_credential_outranks_an_older_owner_that_adds_it_later() -> None:
     ids = IdTable(lambda read: None)
     desired = Desired(ids)
     new, old = make_consumer("new"), make_consumer("old")

@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import Read
 from apisix_ingress.state.gateway_versions import OLDEST, GatewayVersions
 
 
-def test_the_oldest_version_counts() -> None:
+def test_the_oldest_version_is_decisive() -> None:
     changed: list[Read] = []
     versions = GatewayVersions(changed.append)
     assert versions.store.get(OLDEST) is None

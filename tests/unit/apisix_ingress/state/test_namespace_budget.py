@@ -44,7 +44,7 @@ def test_owners_that_wait_are_admitted_in_order_and_only_as_many_as_fit() -> Non
     assert budget.admitted("default") == (TWO,)
 
 
-def test_owner_that_is_gone_or_fails_otherwise_waits_no_more() -> None:
+def test_a_deleted_or_failing_owner_stops_waiting() -> None:
     budget = budget_of(100, one=100)
     budget.wait(TWO, 10)
     budget.wait(THREE, 10)

@@ -127,7 +127,7 @@ def test_ranked_index_has_the_oldest_first_and_what_has_no_age_last() -> None:
     assert names(store) == ["p2", "p3", "p0", "p1"]
 
 
-def test_ranked_index_follows_what_comes_goes_and_is_born_again() -> None:
+def test_a_ranked_index_follows_added_deleted_and_recreated_objects() -> None:
     store, _ = make_ranked(1)
     assert names(store) == ["p0"]
     store.set(born(1, 2))

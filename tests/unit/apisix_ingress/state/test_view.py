@@ -50,7 +50,7 @@ def test_kind_that_is_not_watched_has_no_objects() -> None:
     assert list(view.reads) == [POD, WEB]
 
 
-def test_store_that_is_still_empty_is_asked_all_the_same() -> None:
+def test_an_empty_store_is_still_queried() -> None:
     view = make_world("Pod", "EndpointSlice").view()
     assert (view.get(Pod, POD), view.find(EndpointSlice, WEB)) == (None, ())
 
@@ -70,7 +70,7 @@ def test_claims_are_not_reads() -> None:
     assert not view.reads
 
 
-def test_how_far_a_ranked_index_was_looked_at_is_noted() -> None:
+def test_the_examined_depth_of_a_ranked_index_is_recorded() -> None:
     world = make_world("Ingress")
     index = IndexKey("Ingress", MATCHER_INDEX, "\n/*\n")
     many = [make_custom(f"i{number:02}", kind="Ingress", spec={"rules": [BARE]}) for number in range(TOP + 1)]
@@ -96,7 +96,7 @@ class Plain:
         self.holders_below = view.holders_below
 
 
-def test_view_without_ranks_gives_the_oldest_first_as_well() -> None:
+def test_an_unranked_view_also_lists_the_oldest_first() -> None:
     world = make_world("Ingress")
     old, new = (make_custom(name, kind="Ingress", spec={"rules": [BARE]}) for name in ("z", "a"))
     old = replace(old, meta=replace(old.meta, created="1999-01-01T00:00:00Z"))

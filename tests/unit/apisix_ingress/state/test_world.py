@@ -26,7 +26,7 @@ def test_changes_before_anybody_listens_are_kept_in_silence() -> None:
     assert world.stores["Pod"].values() == (make_pod(),)
 
 
-def test_listener_hears_of_objects_indexes_and_ids() -> None:
+def test_a_listener_is_notified_of_objects_indexes_and_ids() -> None:
     world = make_world()
     heard: list[Read] = []
     world.listen(heard.append)
@@ -43,7 +43,7 @@ def test_listener_hears_of_objects_indexes_and_ids() -> None:
     ]
 
 
-def test_object_that_nobody_reads_any_more_is_still_stored() -> None:
+def test_an_unread_object_is_still_stored() -> None:
     world = make_world()
     world.stores["Pod"].set(make_pod())
     world.dependents.record(make_key(), [make_pod().meta.key])
@@ -51,7 +51,7 @@ def test_object_that_nobody_reads_any_more_is_still_stored() -> None:
     assert len(world.stores["Pod"]) == 1
 
 
-def test_name_that_nobody_reads_any_more_is_forgotten() -> None:
+def test_an_unread_name_is_forgotten() -> None:
     world = make_world()
     heard: list[Read] = []
     world.listen(heard.append)

@@ -38,7 +38,7 @@ async def test_foreign_name_is_refused_with_the_remedy(path: str) -> None:
         assert "default-src 'none'" in got.headers["Content-Security-Policy"]
 
 
-async def test_everyone_is_served_if_the_setting_says_so() -> None:
+async def test_everyone_is_served_if_the_setting_allows_it() -> None:
     async with served(make_harness(), "everyone") as harness:
         assert (await harness.ask("/status", headers={"Host": "page.example.org"})).status == 200
 

@@ -50,7 +50,7 @@ async def test_copies_of_one_certificate_do_not_conflict() -> None:
     assert HOST not in page
 
 
-async def test_overview_counts_who_stands_behind_for_a_host() -> None:
+async def test_the_overview_counts_the_losers_of_a_host() -> None:
     async with served(make_harness(*SECRETS, OLDEST, NEWER)) as harness:
         assert (await harness.data("overview"))["conflicts"] == 1
 

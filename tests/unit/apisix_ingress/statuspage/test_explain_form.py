@@ -21,7 +21,7 @@ def test_form_is_read_field_by_field() -> None:
     assert request.headers == {"x-a": "1", "x-b": "2"}
 
 
-async def test_conditions_are_asked_until_the_deadline_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_conditions_are_polled_until_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explaining, "DEADLINE", -1.0)
     harness = make_harness(service(), route(rule(match={"exprs": [CONDITION]})))
     found = await gather(harness.facts)

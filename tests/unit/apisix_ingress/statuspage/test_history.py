@@ -38,7 +38,7 @@ def test_audit_without_drift_is_not_a_repair() -> None:
     assert (journal.revision, list(journal.of("a").repairs)) == (0, [])
 
 
-def test_success_takes_a_failure_back() -> None:
+def test_a_success_clears_a_failure() -> None:
     journal, clock = History(FakeClock()), FakeClock()
     journal.compared("a", ok=False)
     assert journal.of("a").failed_at == clock.now()
@@ -82,7 +82,7 @@ def test_since_is_the_first_of_several_reports_until_it_is_right() -> None:
         assert journal.since(owner) == want
 
 
-def test_since_of_a_record_ends_when_the_gateway_takes_it() -> None:
+def test_the_since_of_a_record_ends_when_the_gateway_accepts_it() -> None:
     clock = FakeClock()
     journal, began = History(clock), clock.now()
     journal.outcome("a", KEY, RecordState("rejected", "no"))

@@ -24,7 +24,7 @@ def listen(harness: PageHarness) -> aiohttp.client._RequestContextManager:
     return harness.session.get(f"{harness.url}/status/events")
 
 
-async def test_client_hears_at_once_where_things_stand_and_then_of_each_change() -> None:
+async def test_a_client_receives_the_current_state_and_then_each_change() -> None:
     async with served(make_harness()) as harness, listen(harness) as reply:
         assert reply.headers["Content-Type"].startswith("text/event-stream")
         first = await next_news(reply)
@@ -47,7 +47,7 @@ async def test_too_many_clients_are_sent_away_and_places_become_free(monkeypatch
                 pass
 
 
-async def test_stream_shows_signs_of_life_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_stream_sends_keepalives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "HEARTBEAT", 0.0)
     async with served(make_harness()) as harness, listen(harness) as reply:
         await next_news(reply)

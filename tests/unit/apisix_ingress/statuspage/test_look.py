@@ -33,7 +33,7 @@ def test_ring_is_closed_and_shows_one_bad_of_many() -> None:
     assert arcs({"good": 0, "idle": 0, "warn": 0, "bad": 0}) == []
 
 
-def test_every_state_of_a_host_has_a_tone_of_its_own() -> None:
+def test_every_state_of_a_host_has_its_own_tone() -> None:
     assert {status: tone(status) for status in STATUSES} == {
         "live": "good",
         "unknown": "idle",

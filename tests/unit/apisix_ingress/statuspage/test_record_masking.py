@@ -52,7 +52,7 @@ def test_document_keeps_its_shape() -> None:
     assert redacted(document) == {"a": [f"password={REDACTED}", 1, None], "b": {"c": "plain\ttext"}}
 
 
-def test_document_can_be_encoded_whatever_its_texts_hold() -> None:
+def test_a_document_can_be_encoded_with_any_text() -> None:
     assert redacted({"path": "/a\udcff", "d800": ["\ud800"]}) == {"path": "/a\\udcff", "d800": ["\\ud800"]}
 
 

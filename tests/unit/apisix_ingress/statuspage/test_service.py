@@ -185,7 +185,7 @@ async def test_audit_that_failed_is_reported_until_one_succeeds() -> None:
         assert (await harness.data("overview"))["clusters"][0]["state"] == "in sync"
 
 
-async def test_body_that_is_too_large_for_yaml_is_there_as_json() -> None:
+async def test_a_body_too_large_for_yaml_is_shown_as_json() -> None:
     config = {"body": "x" * 40_000}
     large = shop(plugins=[{"name": "echo", "enable": True, "config": config}])
     async with served(stage_of(large)) as harness:
@@ -196,7 +196,7 @@ async def test_body_that_is_too_large_for_yaml_is_there_as_json() -> None:
         assert "the body as YAML" not in page.text
 
 
-async def test_follower_whose_admin_key_is_refused_says_so() -> None:
+async def test_a_follower_reports_a_refused_admin_key() -> None:
     async with served(stage_of(shop(), clusters=[ScriptedCluster(taken_over=False)])) as harness:
         harness.controller.leads, harness.controller.leader = False, "pod-b_2"
         harness.controller.refused["default"] = "the gateway refuses the admin key: set clusters[0].admin_key"
@@ -207,7 +207,7 @@ async def test_follower_whose_admin_key_is_refused_says_so() -> None:
         assert "Writes are paused." not in page
 
 
-async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gateways() -> None:
+async def test_a_follower_names_the_leader_and_makes_no_statement_about_gateways() -> None:
     harness = stage_of(shop(), clusters=[ScriptedCluster(taken_over=False, version="")])
     harness.controller.leads, harness.controller.leader = False, "pod-b_2"
     async with served(harness):
@@ -246,7 +246,7 @@ async def test_problem_is_shown_with_code_field_and_message() -> None:
         assert (await harness.data("problems", q="nothing"))["total"] == 0
 
 
-async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
+async def test_a_conflict_names_the_preceding_object_of_another_namespace() -> None:
     older, newer = shop("older"), shop("newer")
     older["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z"}
     newer["metadata"] |= {"creationTimestamp": "2026-02-01T00:00:00Z"}

@@ -14,7 +14,7 @@ from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harne
 from tests.unit.translation.objects import route, rule, service
 
 
-async def test_nothing_new_is_not_gathered_again() -> None:
+async def test_an_unchanged_state_is_not_collected_again() -> None:
     harness = make_harness(service(), route(rule()))
     keeper = SnapshotCache(harness.facts)
     first = await keeper.latest()
@@ -68,7 +68,7 @@ async def test_an_unused_snapshot_is_dropped(monkeypatch: pytest.MonkeyPatch) ->
     keeper.close()
 
 
-async def test_record_that_goes_meanwhile_is_skipped() -> None:
+async def test_a_record_deleted_meanwhile_is_skipped() -> None:
     harness = make_harness()
     many = [make_record(f"r{number:04}", body={"uri": f"/{number}"}) for number in range(2 * CHUNK)]
     harness.world.desired.replace(make_claimant(), many)
@@ -83,13 +83,13 @@ async def test_sorting_piece_by_piece_is_sorting() -> None:
     assert await ordered(numbers, lambda number: -number) == sorted(numbers, reverse=True)
 
 
-async def test_record_that_only_may_exist_is_none() -> None:
+async def test_a_record_that_may_exist_is_not_listed() -> None:
     harness = make_harness()
     harness.world.desired.replace(make_claimant(), [make_record(existing_only=True)])
     assert (await gather(harness.facts)).entries == {}
 
 
-async def test_shared_record_is_known_with_all_its_owners() -> None:
+async def test_a_shared_record_has_all_its_owners() -> None:
     harness = make_harness()
     record: Any = make_record(body={"uri": "/"})
     harness.world.desired.replace(make_claimant("young", created="2"), [record])

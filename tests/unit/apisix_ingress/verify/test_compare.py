@@ -48,7 +48,7 @@ def test_missing_answer_is_the_only_difference() -> None:
     assert compared(Answer(0, error="no answer in time"), Answer(0, error="no answer in time")) == []
 
 
-def test_error_pages_of_the_gateways_themselves_are_alike() -> None:
+def test_error_pages_of_the_two_gateways_are_equal() -> None:
     old = answer(404, NGINX_404, "", content_type="text/html")
     assert compared(old, answer(404, APISIX_404, "", content_type="text/plain")) == []
     assert [each.what for each in compared(old, answer(404, b"ours", "web", content_type="text/html"))] == ["backend"]

@@ -33,12 +33,12 @@ def targets(*items: CustomObject) -> set[str]:
     return {probe.target for probe in sent(*items)}
 
 
-def test_edges_of_a_prefix_are_asked() -> None:
+def test_the_edges_of_a_prefix_are_requested() -> None:
     got = targets(ingress(("/cart", "Prefix")))
     assert got == {"/", "/cart", "/cart/", "/cart/verify/x", "/cartverify", "//cart", "/CART", "/cart?a=1&b=x%20y"}
 
 
-def test_expressions_are_sampled_alike_every_time() -> None:
+def test_samples_of_an_expression_are_reproducible() -> None:
     item = ingress(("/api/v[0-9]/(users|orders)(/|$)(.*)", "ImplementationSpecific"), use_regex="true")
     first, again = sent(item), sent(item)
     assert first == again
@@ -56,17 +56,17 @@ def test_wildcard_aliases_and_rules_without_a_host_have_hosts() -> None:
     assert {probe.host for probe in sent(ingress(("/", "Prefix"), host=""))} == {ANY_HOST}
 
 
-def test_host_with_a_certificate_is_asked_over_https_as_well() -> None:
+def test_a_host_with_a_certificate_is_also_requested_over_https() -> None:
     assert {probe.scheme for probe in sent(ingress(("/", "Prefix"), tls=True))} == {"http", "https"}
 
 
-def test_preflight_is_asked_for_an_allowed_origin_and_for_a_stranger() -> None:
+def test_a_preflight_is_requested_for_an_allowed_and_a_foreign_origin() -> None:
     got = sent(ingress(("/", "Prefix"), enable_cors="true", cors_allow_origin="https://a.org"))
     origins = {dict(probe.headers)["Origin"] for probe in got if probe.method == "OPTIONS"}
     assert origins == {"https://a.org", "https://stranger.example"}
 
 
-def test_canary_is_asked_by_header_cookie_and_weight() -> None:
+def test_a_canary_is_chosen_by_header_cookie_and_weight() -> None:
     main = ingress(("/", "Prefix"))
     canary = ingress(
         ("/", "Prefix"), name="canary", canary="true", canary_weight="10", canary_by_header="X-C", canary_by_cookie="c"

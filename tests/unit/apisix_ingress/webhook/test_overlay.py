@@ -28,7 +28,7 @@ def names(view: OverlayView, used: str) -> list[str]:
     return [item.meta.name for item in found]
 
 
-def test_object_stands_for_the_one_that_is_stored() -> None:
+def test_an_object_refers_to_the_stored_one() -> None:
     new = make_custom("a", kind="ApisixGlobalRule", spec={"plugins": [plugin("redirect")]})
     view = view_of(new)
     assert view.get(CustomObject, new.meta.key) is new

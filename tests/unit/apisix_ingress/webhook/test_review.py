@@ -24,14 +24,14 @@ def body(request: object = REQUEST, version: str = "v1", **fields: object) -> by
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_review_of_either_version_is_answered_in_its_own(version: str) -> None:
+def test_each_review_version_is_answered_in_the_same_version(version: str) -> None:
     review = parse_review(body(version=version))
     got = orjson.loads(render(review, Verdict()))
     want = {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview"}
     assert got == {**want, "response": {"uid": "705ab4f5", "allowed": True}}
 
 
-def test_review_holds_what_is_asked() -> None:
+def test_a_review_contains_the_requested_attributes() -> None:
     got = parse_review(body())
     assert (got.operation, got.group, got.kind) == ("UPDATE", "apisix.apache.org", "ApisixRoute")
     assert (got.namespace, got.name, got.resource, got.subresource) == ("default", "web", "apisixroutes", "")

@@ -87,7 +87,7 @@ def test_requests_are_counted_under_few_kinds(kind: str, want: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "wrong"])
-async def test_gateway_is_asked_with_the_admin_key(key: str) -> None:
+async def test_a_gateway_is_queried_with_the_admin_key(key: str) -> None:
     async with FakeAdminApi() as gateway:
         secret = SecretStr(key or gateway.key)
         backend = AdminClient(gateway.url, AdminKey(lambda: secret), controller="c", timeout=5, concurrency=1)
@@ -101,7 +101,7 @@ async def test_gateway_is_asked_with_the_admin_key(key: str) -> None:
             await backend.aclose()
 
 
-def test_problem_tells_which_object_it_is_in() -> None:
+def test_a_problem_names_its_object() -> None:
     item = make_custom()
     view = view_of(item)
     outer, middle, inner = (Context("ApisixRoute", "default", view, Options()) for _ in range(3))

@@ -90,7 +90,7 @@ async def test_moved_cluster_asks_the_new_address_with_the_new_key_and_home_with
     assert "another-key" not in redact_text("the key another-key")
 
 
-def test_each_address_has_a_ledger_of_its_own() -> None:
+def test_each_address_has_its_own_ledger() -> None:
     home, one, two = (f"http://{host}:9180/apisix/admin" for host in ("home", "one", "two"))
     names = [ledger_name("default", url, home=home) for url in (home, one, two)]
     assert names[0] == "default"

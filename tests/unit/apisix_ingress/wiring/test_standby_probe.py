@@ -85,7 +85,7 @@ async def test_refused_key_is_reported_once_until_it_is_accepted() -> None:
     assert harness.asked == ["a", "b"] * 3
 
 
-async def test_gateway_that_is_away_says_nothing_about_the_key() -> None:
+async def test_an_unreachable_gateway_says_nothing_about_the_key() -> None:
     harness = ProbeHarness(answers={"a": REFUSED, "b": AWAY})
     harness.ready.set()
     async with running(harness) as standby:
@@ -96,7 +96,7 @@ async def test_gateway_that_is_away_says_nothing_about_the_key() -> None:
 
 
 @pytest.mark.parametrize("ready", [True, False])
-async def test_who_leads_or_is_not_ready_asks_nothing(ready: bool) -> None:
+async def test_leaders_and_unready_replicas_send_no_request(ready: bool) -> None:
     harness = ProbeHarness(leading=ready)
     if ready:
         harness.ready.set()

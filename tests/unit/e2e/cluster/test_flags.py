@@ -9,7 +9,7 @@ LAYOUT = flags.Layout(Path("/c"))
 PORTS = flags.Ports(api=1, etcd=2, etcd_peer=3, controller_manager=4)
 
 
-def test_every_listener_is_on_loopback_and_has_a_port_of_its_own() -> None:
+def test_every_listener_is_on_loopback_with_its_own_port() -> None:
     assert "--listen-client-urls=http://127.0.0.1:2" in flags.etcd(LAYOUT, PORTS)
     assert "--listen-peer-urls=http://127.0.0.1:3" in flags.etcd(LAYOUT, PORTS)
     for want in ("--bind-address=127.0.0.1", "--secure-port=1", "--etcd-servers=http://127.0.0.1:2"):

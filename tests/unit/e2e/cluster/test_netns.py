@@ -8,7 +8,7 @@ import pytest
 from e2e import netns
 
 
-def test_the_route_message_for_ipv4_is_what_iproute2_sends() -> None:
+def test_the_route_message_for_ipv4_equals_that_of_iproute2() -> None:
     got = netns.local_route_message(netns.POD_RANGE, 1, seq=7)
     want = (
         struct.pack("=IHHII", 44, 24, 0x605, 7, 0)  # nlmsghdr: RTM_NEWROUTE, REQUEST|ACK|CREATE|EXCL

@@ -94,7 +94,9 @@ def test_stream_routes_are_refused_without_stream_mode(tmp_path: Path) -> None:
             assert send(gateway, case) == (case["status"], case["response"])
 
 
-def test_etcd_down_is_answered_as_recorded_and_traffic_goes_on(gateway: DevGateway, substitution: Substitution) -> None:
+def test_traffic_continues_without_etcd_and_responses_match_the_recording(
+    gateway: DevGateway, substitution: Substitution
+) -> None:
     """The own etcd is killed and started again by a restart."""
     down = [substitution.set(case) for case in MODES if case["mode"] == "etcd_down"]
     for case in [case for case in down if case["case"].startswith("etcd up")]:

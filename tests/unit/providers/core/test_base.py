@@ -77,7 +77,7 @@ def test_failed_translation_keeps_strong_claims(loop: ProviderHarness) -> None:
     assert not loop.wanted[UPSTREAM].existing_only
 
 
-def test_object_that_never_was_translated_claims_weakly_and_publishes_nothing(loop: ProviderHarness) -> None:
+def test_an_untranslated_object_claims_weakly_and_publishes_nothing(loop: ProviderHarness) -> None:
     """The gateway may have its routes from an earlier process: they and their upstreams stay, and are updated."""
     route = make_route(records={"one": "/a"}, claims=["web"], error="broken")
     loop.settle(make_service(), route)
@@ -108,7 +108,7 @@ def test_warning_is_published_and_reported(loop: ProviderHarness) -> None:
     assert (loop.uris(), loop.problems(route)) == ({"one": "/a"}, ["odd"])
 
 
-def test_deleted_object_leaves_nothing(loop: ProviderHarness) -> None:
+def test_a_deleted_object_leaves_no_trace(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, claims=["web"], reads=["cert"])
     loop.settle(make_secret(), make_service(), route)
     loop.delete(route)
@@ -146,7 +146,7 @@ def test_an_object_of_another_controller_is_not_reported(monkeypatch: pytest.Mon
     assert (loop.wanted, loop.sink.owners, loop.sink.dirty) == ({}, [], [])
 
 
-def test_missing_thing_wakes_who_looked_for_it_when_it_comes(loop: ProviderHarness) -> None:
+def test_creating_a_missing_object_wakes_its_readers(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, reads=["cert"])
     loop.settle(route, make_route("other"))
     assert loop.problems(route) == ["Secret default/cert"]
@@ -236,7 +236,7 @@ def test_hosts_that_are_shared_are_not_logged() -> None:
     assert logs == []
 
 
-async def test_problem_that_goes_during_the_first_pass_is_not_logged(loop: ProviderHarness) -> None:
+async def test_a_problem_resolved_during_the_first_pass_is_not_logged(loop: ProviderHarness) -> None:
     with capture_logs() as logs:
         loop.settle(make_route("early", error="not listed yet"), make_route("wrong", error="broken"))
         loop.settle(make_route("early"))
@@ -268,13 +268,13 @@ def test_only_one_source_of_endpoints_is_read() -> None:
     assert sources == {"endpoints": {"Endpoints"}, "endpointslices": {"EndpointSlice"}}
 
 
-def test_config_maps_are_read_only_if_one_is_named_and_then_that_one() -> None:
+def test_only_a_configured_config_map_is_read() -> None:
     source = ObjectKey("ConfigMap", "default", "metadata")
     assert "ConfigMap" not in {kind.kind for kind in resources(Options())}
     assert [kind.only for kind in resources(Options(plugin_metadata=source)) if kind.kind == "ConfigMap"] == [source]
 
 
-async def test_records_are_urgent_only_once_live_and_only_if_the_provider_says_so(loop: ProviderHarness) -> None:
+async def test_records_are_urgent_only_when_live_and_declared_by_the_provider(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, claims=["web"])
     loop.settle(make_service(), route)
     assert {urgent for _, urgent in loop.sink.dirty} == {False}
@@ -333,7 +333,7 @@ async def test_translation_that_crashes_is_retried_and_affects_only_its_object(l
     await cancel(run)
 
 
-async def test_crash_at_the_start_holds_what_gateways_may_have_of_the_object_and_says_so(loop: ProviderHarness) -> None:
+async def test_a_crash_at_the_start_holds_the_objects_possible_records_and_is_reported(loop: ProviderHarness) -> None:
     loop.put(make_route("bad", crash=True))
     run = asyncio.get_running_loop().create_task(loop.registry.run())
     with capture_logs():
@@ -396,7 +396,7 @@ async def test_other_tasks_run_after_each_long_translation(loop: ProviderHarness
     assert {0, 1, 2} <= seen
 
 
-def test_objects_of_a_namespace_that_become_too_much_wait_until_others_are_gone(loop: ProviderHarness) -> None:
+def test_objects_above_a_namespaces_budget_wait_until_others_are_deleted(loop: ProviderHarness) -> None:
     large = "/" + "x" * 1000
     loop.world.budget.most = 1500
     one, two = (make_route(name, records={name: large}) for name in ("one", "two"))
@@ -463,7 +463,7 @@ async def test_endpoints_rest_only_after_long_work_on_endpoints_of_their_namespa
         await running
 
 
-async def test_nobody_rests_while_somebody_waits_until_everything_is_translated(loop: ProviderHarness) -> None:
+async def test_no_worker_pauses_before_everything_is_translated(loop: ProviderHarness) -> None:
     async with asyncio.timeout(5):
         running = asyncio.create_task(loop.registry.run())
         await loop.registry.drained()

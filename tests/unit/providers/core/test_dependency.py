@@ -49,7 +49,7 @@ def test_watch_callback_adds_one_key_however_many_owners_there_are(loop: Provide
     assert loop.world.reports == {}
 
 
-def test_object_that_nobody_reads_costs_nothing(loop: ProviderHarness) -> None:
+def test_an_unread_object_has_no_cost(loop: ProviderHarness) -> None:
     loop.put(make_namespace("other"), make_pod())
     assert (queue_of(loop, "Namespace").depth, queue_of(loop, "Pod").depth) == (0, 0)
 
@@ -103,7 +103,7 @@ async def test_owner_is_queued_since_the_change_was_seen(loop: ProviderHarness) 
     assert (queue.take(), queue.dirty_since(owner)) == (owner, seen)
 
 
-def test_owners_that_are_gone_are_queued_last(loop: ProviderHarness) -> None:
+def test_deleted_owners_are_queued_last(loop: ProviderHarness) -> None:
     pod = make_pod()
     gone, there = read_by_services(loop, pod.meta.key, 2)
     loop.world.stores["Service"].delete(gone)

@@ -73,7 +73,7 @@ def test_broken_object_holds_its_host() -> None:
     assert serving(found, BANK) == {"victim"}
 
 
-def test_host_of_the_last_object_that_is_gone_goes_to_who_names_it() -> None:
+def test_a_host_passes_on_when_its_last_object_is_deleted() -> None:
     found, loop = running(OLD, route("victim", 5, BANK))
     put(found, loop, route("evil", 1, BANK))
     found.stores["ApisixRoute"].delete(ObjectKey("ApisixRoute", "victim", "web"))
@@ -99,7 +99,7 @@ def test_gateways_say_who_held_a_host_before_a_restart(there: set[str]) -> None:
     assert list(adopt_hosts(found, STRICT, {BANK: {"evil"}}, told)) == []
 
 
-def test_record_of_a_namespace_that_does_not_name_the_host_any_more_says_nothing() -> None:
+def test_a_record_of_a_namespace_without_the_host_is_ignored() -> None:
     found, loop = running(route("evil", 1, BANK), route("victim", 5, "other.test"))
     assert list(adopt_hosts(found, STRICT, {BANK: {"victim"}}, set())) == [False]
     loop.settle()
@@ -184,13 +184,13 @@ def test_ids_of_records_without_a_name_show_who_held_a_host(
     assert found.host_holders.holder(claim) == "victim"
 
 
-def test_others_get_their_turn_while_an_object_with_many_certificates_is_looked_at() -> None:
+def test_others_proceed_while_an_object_with_many_certificates_is_checked() -> None:
     spec = {"ingressClassName": "apisix", "tls": [{"secretName": f"pair-{number}"} for number in range(50)]}
     found, _ = running(make("Ingress", "web", namespace="evil", spec=spec))
     assert len(list(adopt_hosts(found, STRICT, {}, set(), {RecordKey("ssls", "1"): (BANK,)}))) > 50
 
 
-def test_short_id_of_names_of_two_namespaces_says_nothing() -> None:
+def test_a_short_id_of_names_in_two_namespaces_is_ambiguous() -> None:
     found, _ = running(certificate("evil", 1, BANK), certificate("victim", 5, BANK))
     key = nameless("ssls", certificate("victim", 5, BANK), is_short=True)
     other = certificate("evil", 1, BANK)

@@ -122,7 +122,7 @@ async def test_only_large_objects_are_translated_in_a_thread(harness: OffloadHar
 
 
 @pytest.mark.parametrize("kind", ["ApisixConsumer", "ApisixRoute"])
-async def test_nobody_waits_for_large_objects(
+async def test_large_objects_delay_no_other(
     harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     harness.put_service()
@@ -283,7 +283,7 @@ async def test_a_crash_in_a_thread_is_reported(harness: OffloadHarness, monkeypa
     assert [problem.code for problem in harness.world.reports[key].problems] == ["InternalError"]
 
 
-def test_large_is_what_takes_many_bytes(harness: OffloadHarness) -> None:
+def test_an_object_is_large_by_its_encoded_size(harness: OffloadHarness) -> None:
     harness.put_route("small")
     harness.put_route("large", PADDING)
     harness.put_service()

@@ -33,7 +33,7 @@ def condition_of(world: World, *clusters: FakeCluster) -> Condition | None:
     return Conditions(world, clusters).of(OWNER)
 
 
-def test_object_without_a_report_has_nothing_to_say() -> None:
+def test_an_object_without_a_report_has_no_problems() -> None:
     assert condition_of(World([]), FakeCluster()) is None
 
 
@@ -45,7 +45,7 @@ def test_object_without_records_is_synced() -> None:
     assert condition_of(make_world(), FakeCluster()) == synced(3)
 
 
-def test_errors_and_degradations_are_told_whatever_the_clusters_say() -> None:
+def test_errors_and_degradations_are_shown_regardless_of_the_clusters() -> None:
     cluster = FakeCluster(states={ROUTE.key: RecordState("rejected", "no")})
     problems = [
         Problem("A", "a is missing", "spec.a"),
@@ -68,7 +68,7 @@ def test_a_host_of_several_namespaces_is_reported_and_the_condition_stays_true()
     assert (got.status, got.message) == ("True", "Sync Successfully; host a.com is also used in namespace red")
 
 
-def test_nothing_is_said_while_a_record_is_under_way() -> None:
+def test_nothing_is_reported_while_a_record_is_being_written() -> None:
     cluster = FakeCluster(states={ROUTE.key: RecordState("pending")})
     assert condition_of(make_world(ROUTE), FakeCluster("east"), cluster) is None
 
@@ -105,7 +105,7 @@ def test_the_owner_of_a_username_is_named_only_within_its_namespace() -> None:
     assert condition_of(make_world(mine), cluster) == aborted(3, f"{mine.key}: {told}")
 
 
-def test_of_several_clusters_it_is_told_which_refused_which_accepted_and_which_did_not_say() -> None:
+def test_refusing_accepting_and_silent_clusters_are_named() -> None:
     west = FakeCluster("west", {ROUTE.key: RecordState("rejected", "uri: wrong type")})
     south = FakeCluster("south", {ROUTE.key: RecordState("pending")})
     got = condition_of(make_world(ROUTE), FakeCluster("east"), west, FakeCluster("north"), south)
@@ -113,13 +113,13 @@ def test_of_several_clusters_it_is_told_which_refused_which_accepted_and_which_d
     assert got == aborted(3, told)
 
 
-def test_a_cluster_that_the_object_wants_nothing_of_is_not_named() -> None:
+def test_a_cluster_without_records_of_the_object_is_not_named() -> None:
     local = make_record("local", clusters=frozenset({"east"}))
     east = FakeCluster("east", {local.key: RecordState("rejected", "no")})
     assert condition_of(make_world(local), east, FakeCluster("west")) == aborted(3, f"cluster east: {local.key}: no")
 
 
-def test_every_failure_is_told_even_while_others_are_under_way() -> None:
+def test_every_failure_is_reported_while_others_are_in_progress() -> None:
     other = make_record("two")
     states = {
         ROUTE.key: RecordState("waiting", "its upstream was rejected"),
@@ -138,14 +138,14 @@ def config_condition(*clusters: FakeCluster) -> Condition | None:
     return Conditions(world, clusters).of(key)
 
 
-def test_a_config_waits_until_its_own_cluster_was_compared() -> None:
+def test_a_cluster_config_waits_for_the_comparison_of_its_cluster() -> None:
     east, west = FakeCluster("east", taken_over=False), FakeCluster("west", taken_over=False)
     assert config_condition(east, west) is None
     east.taken_over = True
     assert config_condition(east, west) == synced(2)
 
 
-def test_a_config_says_why_its_own_cluster_does_not_answer() -> None:
+def test_a_cluster_config_reports_why_its_cluster_does_not_respond() -> None:
     east = FakeCluster("east", trouble="connection refused")
     assert config_condition(east) == aborted(2, "connection refused")
     other = FakeCluster("west", trouble="no")
@@ -174,14 +174,14 @@ def test_condition_waits_for_the_records_that_the_owners_records_name() -> None:
     assert condition_of(make_world(ROUTE), cluster) is None
 
 
-def test_each_record_is_asked_for_once() -> None:
+def test_each_record_is_requested_once() -> None:
     cluster = FakeCluster()
     second = make_record("two", body={"upstream_id": UPSTREAM.key.id})
     condition_of(make_world(ROUTE, second), cluster)
     assert cluster.asked == [ROUTE.key, second.key, UPSTREAM.key]
 
 
-def test_cluster_is_asked_for_its_own_records_only() -> None:
+def test_a_cluster_is_queried_for_its_own_records_only() -> None:
     east, west = FakeCluster("east"), FakeCluster("west")
     local = make_record("local", clusters=frozenset({"east"}))
     assert condition_of(make_world(local), east, west) == synced(3)

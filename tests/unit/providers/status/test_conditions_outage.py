@@ -43,7 +43,7 @@ def test_the_causes_of_a_condition_say_which_cluster_failed_and_how() -> None:
 
 
 @pytest.mark.parametrize("state", [KEYLESS, REFUSED])
-def test_a_refusal_takes_precedence_over_gateways_that_are_away(state: RecordState) -> None:
+def test_a_refusal_takes_precedence_over_unreachable_gateways(state: RecordState) -> None:
     assert not is_away(told(FakeCluster(states={ROUTE.key: state})).message)
     assert not is_away(told(FakeCluster(states={ROUTE.key: DOWN, UPSTREAM.key: state})).message)
     away = FakeCluster("east", {ROUTE.key: DOWN})
@@ -51,7 +51,7 @@ def test_a_refusal_takes_precedence_over_gateways_that_are_away(state: RecordSta
     assert not is_away(told(FakeCluster("west", {ROUTE.key: state}), away).message)
 
 
-def test_a_message_that_is_shortened_says_it_as_well() -> None:
+def test_a_shortened_message_is_marked() -> None:
     long = RecordState("unreachable", f"PUT routes/1: HTTP 502: {'x' * 40_000}", is_away=True)
     shortened = str(rendered(told(FakeCluster(states={ROUTE.key: long})))["message"])
     assert len(shortened) < 40_000

@@ -59,7 +59,7 @@ def test_nothing_is_written_before_the_version_of_gateways_is_known() -> None:
     assert status.change(GATEWAY, {}, "now") == {}
 
 
-def test_nothing_is_written_while_a_record_is_on_its_way() -> None:
+def test_no_status_is_written_while_a_record_is_in_flight() -> None:
     assert change(GATEWAY, RecordState("pending")) == {}
 
 
@@ -107,7 +107,7 @@ def test_our_status_is_removed_from_objects_of_other_controllers() -> None:
     assert released(LABELLED, HTTP_ROUTE, selector="team=a") == {"parents": [OTHER]}
 
 
-def test_nothing_goes_while_an_object_is_not_translated_yet() -> None:
+def test_nothing_is_deleted_before_every_object_is_translated() -> None:
     gateway = custom("Gateway", "gw", gatewayClassName="apisix")
     assert released(HTTP_ROUTE, gateway, custom("GatewayClass", "apisix", "", controllerName=CONTROLLER)) == {}
     assert released() == {}
@@ -136,7 +136,7 @@ def test_entries_of_a_policy_go_once_it_was_translated() -> None:
     assert status.change(key, before, "now") == {"ancestors": []}
 
 
-def test_nothing_is_written_for_an_object_without_an_assessment() -> None:
+def test_an_object_without_an_assessment_gets_no_status() -> None:
     world = World([RESOURCES["Service"]])
     world.reports[ROUTE] = Report(1)
     status = GatewayStatus(world, Conditions(world, []), Addresses(world, "", ()), Options())

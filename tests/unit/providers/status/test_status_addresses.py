@@ -29,7 +29,7 @@ def make_gateway(*addresses: str, **fields: Any) -> Service:
     return make_service("gw", namespace="infra", type="LoadBalancer", load_balancer=pairs, **fields)
 
 
-def test_an_ip_goes_before_the_host_name_of_one_entry() -> None:
+def test_an_ip_takes_precedence_over_the_host_name_of_an_entry() -> None:
     service = make_service(type="LoadBalancer", load_balancer=(("192.0.2.1", "a.example.com"), ("", "b.example.com")))
     assert published(service) == [{"ip": "192.0.2.1"}, {"hostname": "b.example.com"}]
 
@@ -50,16 +50,16 @@ def test_other_kinds_have_no_addresses() -> None:
     assert Addresses(make_world(), "", ["192.0.2.1"]).of(make_key("web")) is None
 
 
-def test_an_ingress_that_is_not_ours_shows_nothing_of_ours() -> None:
+def test_an_ingress_of_another_class_shows_no_status_of_ours() -> None:
     assert Addresses(make_world(), "", ["192.0.2.1"]).of(make_key("other", kind="Ingress")) == []
 
 
-def test_a_service_that_is_gone_leaves_nothing_to_show() -> None:
+def test_a_deleted_service_is_no_longer_shown() -> None:
     assert Addresses(make_world(), GATEWAY, []).of(SHOP) == []
     assert Addresses(make_world(make_gateway("192.0.2.1")), GATEWAY, []).of(SHOP) == [{"ip": "192.0.2.1"}]
 
 
-def test_nothing_is_said_before_every_kind_was_listed() -> None:
+def test_nothing_is_reported_before_every_kind_is_listed() -> None:
     world = make_world()
     world.stores["Service"].synced = False
     assert Addresses(world, GATEWAY, []).of(SHOP) is None

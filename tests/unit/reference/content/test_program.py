@@ -15,7 +15,7 @@ def test_pages_in_the_repository_are_those_of_the_program() -> None:
     assert stale(FOLDER) == []
 
 
-def test_every_command_and_code_is_there() -> None:
+def test_every_command_and_code_is_listed() -> None:
     found = pages()
     for name in MODULES:
         assert f"\n## {name}\n" in found[Path("cli.md")]

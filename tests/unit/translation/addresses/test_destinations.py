@@ -151,20 +151,20 @@ def test_with_free_references_names_and_addresses_of_other_namespaces_are_free()
         *("example.victim.org", "a.b.victim.example", "absent.victim.svc.example.org", "x.shop.pod.example.org"),
     ],
 )
-def test_own_names_and_what_nobody_in_the_cluster_has_are_let_through(host: str) -> None:
+def test_own_names_and_names_unknown_to_the_cluster_are_allowed(host: str) -> None:
     assert tried(host, service(), slice_of(["10.1.0.1"]), pod("own", "10.1.0.1")) == []
 
 
 @pytest.mark.parametrize(
     "host", ["kubernetes.default.svc", "kubernetes.default", "KUBERNETES.default.svc", "10.0.0.254", "192.0.2.100"]
 )
-def test_api_server_is_not_a_backend_even_of_its_own_namespace(host: str) -> None:
+def test_the_api_server_is_never_a_backend(host: str) -> None:
     (problem,) = tried(host.lower())
     assert "is the API server, which is refused by the controller's setting kubernetes.external_addresses" in problem
 
 
 @pytest.mark.parametrize("host", ["cluster.local", "svc.cluster.local", "victim.svc.cluster.local", "x.cluster.local"])
-def test_name_of_the_cluster_domain_that_names_nothing_is_refused(host: str) -> None:
+def test_a_name_of_the_cluster_domain_without_a_service_is_refused(host: str) -> None:
     (problem,) = tried(host)
     assert "belongs to neither a Service nor a Pod; write <service>.<namespace>.svc" in problem
 
@@ -223,7 +223,7 @@ def test_own_service_with_endpoints_elsewhere_is_refused_by_name_and_address(hos
     assert "which leads to an address in another namespace" in problem
 
 
-def test_host_that_becomes_another_ones_is_withdrawn_and_comes_back() -> None:
+def test_a_host_lost_to_another_owner_is_withdrawn_until_it_returns() -> None:
     found, loop = prepare(*VICTIM, node("10.1.7.7"), referring(), options=STRICT)
     loop.settle()
     assert len(bodies(found)) == 2
@@ -354,7 +354,7 @@ def test_only_dns_finds_nodes_if_internal_addresses_are_refused(kind: str) -> No
 @pytest.mark.parametrize(
     "name", ["web.victim.svc:80", "web.victim.svc.cluster.local", "web.default.svc:80", "api.shop"]
 )
-def test_name_of_the_cluster_is_none_for_dns_discovery(name: str) -> None:
+def test_a_cluster_name_is_invalid_for_dns_discovery(name: str) -> None:
     raw = upstream("ext", discovery={"type": "dns", "serviceName": name})
     found, loop = prepare(*VICTIM, service(), raw, referring(), options=STRICT)
     loop.settle()
@@ -387,7 +387,7 @@ def test_last_good_records_of_a_broken_object_leave_with_their_ground(hidden: st
     assert bodies(found) == {}
 
 
-def test_each_service_is_looked_at_once_however_many_nodes_name_it() -> None:
+def test_each_service_is_examined_once_however_many_nodes_refer_to_it() -> None:
     def reads(count: int) -> int:
         names: Iterable[JsonObject] = (
             {"type": "Domain", "name": "web.default.svc", "port": 1 + number} for number in range(count)

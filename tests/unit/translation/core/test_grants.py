@@ -154,7 +154,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_grant_that_comes_publishes_and_one_that_goes_withdraws(case: str) -> None:
+def test_adding_a_grant_publishes_and_removing_it_withdraws(case: str) -> None:
     objects, allowing, kinds, owners = CASES[case]
     unaffected = ["plugin_configs"] if case == "plugin config" else []
     harness = GrantHarness(*objects)
@@ -169,7 +169,7 @@ def test_a_grant_that_comes_publishes_and_one_that_goes_withdraws(case: str) -> 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_absent_and_refused_are_reported_alike(case: str) -> None:
+def test_absent_and_refused_references_are_reported_identically(case: str) -> None:
     objects, allowing, _, owners = CASES[case]
     local = [item for item in objects if item["metadata"]["namespace"] != "b"]
     reports = [GrantHarness(*objects).world.reports, GrantHarness(*local, allowing).world.reports]

@@ -96,7 +96,7 @@ def test_arrival_of_a_class_wakes_the_ingress_that_names_it() -> None:
         ([], False),
     ],
 )
-def test_namespace_selector_is_asked_for_the_labels_of_now(namespaces: list[JsonObject], want: bool) -> None:
+def test_a_namespace_selector_uses_current_labels(namespaces: list[JsonObject], want: bool) -> None:
     found = world(route(), *namespaces)
     options = Options(namespace_selector=parse_selector("watch=yes"))
     assert is_ours(get(found, "ApisixRoute", "route"), found.view(), options) is want

@@ -62,7 +62,7 @@ def test_a_policy_is_refused_at_each_gateway_with_a_route_to_its_service() -> No
     assert problems(found)["BackendTLSPolicy default/tls"] == ["UnsupportedPolicy"]
 
 
-def test_a_policy_without_routes_says_nothing() -> None:
+def test_a_policy_without_routes_reports_nothing() -> None:
     found = served(policy(), route(rule(service="api")), service("api"))
     assert of_ancestors(found) == []
     assert ObjectKey("BackendTLSPolicy", "default", "tls") in found.reports

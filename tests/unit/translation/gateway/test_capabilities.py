@@ -164,7 +164,7 @@ def test_an_upgrade_turns_them_on() -> None:
     assert of_parents(found)[0]["ResolvedRefs"] == "ResolvedRefs"
 
 
-def test_a_version_on_which_nothing_depends_is_no_news() -> None:
+def test_a_version_on_which_nothing_depends_is_not_reported() -> None:
     """The takeover of a cluster does not wait for translations then."""
     plain, loop = prepare(CLASS, BACKEND, gateway(), route(rule()))
     loop.settle()

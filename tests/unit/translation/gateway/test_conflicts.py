@@ -27,7 +27,7 @@ def served(*objects: JsonObject) -> World:
     return settle(CLASS, gateway(), service(), *objects)
 
 
-def test_younger_http_route_stands_behind_an_ingress_and_an_apisix_route() -> None:
+def test_a_younger_http_route_yields_to_an_ingress_and_an_apisix_route() -> None:
     for old in (ingress("old", 1, ("/x", "Exact")), apisix_route("old", 1)):
         new = http_route(2)
         found = served(new, old)

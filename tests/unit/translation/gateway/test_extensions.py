@@ -98,7 +98,7 @@ def test_policies_for_objects_of_others_are_left_alone() -> None:
     assert ObjectKey("HTTPRoutePolicy", "default", "a") not in found.reports
 
 
-def test_a_target_of_another_group_is_none_of_ours() -> None:
+def test_a_target_of_another_group_is_ignored() -> None:
     found = served(route(rule()), policy("HTTPRoutePolicy", "a", {**HTTP, "group": "example.org"}, priority=1))
     assert ObjectKey("HTTPRoutePolicy", "default", "a") not in found.reports
     assert routes(found)[0]["priority"] < 2**24

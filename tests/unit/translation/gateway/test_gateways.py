@@ -297,14 +297,14 @@ def test_without_a_ca_that_can_be_used_no_client_is_let_in(reference: JsonObject
     assert ssls(found) == []
 
 
-def test_validation_of_a_port_goes_before_the_default() -> None:
+def test_the_validation_of_a_port_precedes_its_default() -> None:
     tls = {"frontend": {"perPort": [{"port": 443, "tls": {}}], **frontend({"name": "absent"})["frontend"]}}
     found = settle(CLASS, gateway(secure("https", "cert"), tls=tls), pair())
     assert of_listeners(found) == {"https": GOOD}
 
 
 @pytest.mark.parametrize(("name", "reason"), [("cert", "ResolvedRefs"), ("absent", "!InvalidClientCertificateRef")])
-def test_the_client_certificate_for_backends_is_looked_up(name: str, reason: str) -> None:
+def test_the_client_certificate_for_backends_is_resolved(name: str, reason: str) -> None:
     found = settle(CLASS, gateway(tls={"backend": {"clientCertificateRef": {"name": name}}}), pair())
     assert verdicts(found, "Gateway", "gw") == {**ACCEPTED, "ResolvedRefs": reason}
 

@@ -34,7 +34,7 @@ def test_an_expired_certificate_is_accepted() -> None:
 @pytest.mark.parametrize(
     "preface", ["\n\n", " ", "Bag Attributes\n    friendlyName: web\nKey Attributes: <No Attributes>\n"]
 )
-def test_a_key_is_sent_without_what_stands_before_it(preface: str) -> None:
+def test_a_key_is_sent_without_its_prefix(preface: str) -> None:
     one = pem(1)
     certificate = f"subject=CN = web\n{one.certificate}"
     got = read(secret(tls__crt=certificate, tls__key=preface + one.key))

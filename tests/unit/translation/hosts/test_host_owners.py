@@ -214,7 +214,7 @@ def test_only_the_owner_shares() -> None:
     assert hosts(found, asking) == []
 
 
-def test_a_grant_that_is_revoked_takes_the_rules_along() -> None:
+def test_revoking_a_grant_removes_the_rules() -> None:
     new = route("evil", 2, "own.test")
     old = route("victim", 1, "own.test", annotations={hostclaims.SHARED_WITH: "evil"})
     found, loop = prepare(*surroundings([old, new]), options=STRICT)
@@ -225,7 +225,7 @@ def test_a_grant_that_is_revoked_takes_the_rules_along() -> None:
     assert hosts(found, new) == []
 
 
-def test_a_host_that_was_assigned_belongs_to_its_namespace_whatever_the_age_of_objects() -> None:
+def test_an_assigned_host_belongs_to_its_namespace_regardless_of_age() -> None:
     squatter, mine = route("evil", 1, "own.test", "a.own.test"), route("victim", 2, "own.test", "a.own.test")
     found = settled(squatter, mine, namespace("victim", "own.test,*.own.test"))
     assert (hosts(found, squatter), hosts(found, mine)) == ([], ["a.own.test", "own.test"])
@@ -320,7 +320,7 @@ def test_a_wildcard_with_very_many_older_names_below_is_skipped(monkeypatch: pyt
     assert hosts(settled(*older[1:], wild), wild) == ["*.test"]
 
 
-def test_without_the_setting_nothing_is_indexed_or_left_out() -> None:
+def test_the_setting_is_required_for_indexing_and_omission() -> None:
     tables = [{kind.kind: kind for kind in resources(options)} for options in (OPTIONS, STRICT)]
     assert ["host" in table["ApisixRoute"].indexes for table in tables] == [False, True]
     assert tables[1]["Ingress"] == RESOURCES["Ingress"].without(NGINX_INDEXES)
@@ -356,7 +356,7 @@ def test_a_host_is_claimed_in_one_spelling(host: str, want: str) -> None:
     assert hostclaims.claimed_name(host) == want
 
 
-def test_of_an_earlier_life_a_broken_object_keeps_records_for_its_own_hosts_alone() -> None:
+def test_a_recreated_broken_object_keeps_only_records_for_its_own_hosts() -> None:
     """The gateway still has the records of an object from before the start: it may name other hosts now."""
     broken: dict[str, Any] = {"backends": [{"serviceName": "none", "servicePort": 80}]}
     mine, taken = route("evil", 2, "own.test", "mine.test", **broken), route("victim", 1, "own.test")

@@ -194,7 +194,7 @@ def test_an_ingress_whose_certificate_would_name_the_hosts_has_none_without_it()
     assert hosts(settled(new, ingress(1, entry("absent"))), new) == [HOST]
 
 
-def test_an_object_of_another_class_has_nothing() -> None:
+def test_an_object_of_another_class_has_no_status_entry() -> None:
     new = tls(2, "cert-2", namespace="blue")
     old = ingress(1, entry("cert-1", HOST), ingress_class="nginx")
     assert hosts(settled(new, old), new) == [HOST]
@@ -202,12 +202,12 @@ def test_an_object_of_another_class_has_nothing() -> None:
 
 @pytest.mark.parametrize("spec", [None, {}, {"hosts": 5, "tls": 5}, {"hosts": [5], "tls": [5, {"secretName": 5}]}])
 @pytest.mark.parametrize("kind", ["ApisixTls", "Ingress"])
-def test_what_is_not_a_spec_has_nothing(kind: str, spec: Any) -> None:
+def test_an_invalid_spec_has_no_claims(kind: str, spec: Any) -> None:
     new = tls(2, "cert-2", namespace="blue")
     assert hosts(settled(born(make(kind, "o", namespace="red", spec=spec), 1), new), new) == [HOST]
 
 
-def test_next_one_takes_over_when_the_winner_goes_and_steps_back_when_it_comes() -> None:
+def test_the_next_object_takes_over_until_the_winner_returns() -> None:
     old, new = tls(1), ingress(2, entry("cert-2", HOST), namespace="blue")
     found, loop = prepare(*SECRETS, old, new)
     loop.settle()

@@ -201,7 +201,7 @@ def test_whatever_distinguishes_requests_makes_no_conflict(old: JsonObject, new:
     assert priorities(found, new) == priorities(settled(new), new)
 
 
-def test_two_rules_of_one_object_are_its_own_affair() -> None:
+def test_rules_of_one_object_do_not_conflict_with_each_other() -> None:
     raw = route("a", 1)
     raw["spec"]["http"].append({**raw["spec"]["http"][0], "name": "s"})
     found = settled(raw)
@@ -230,21 +230,21 @@ def test_object_that_cannot_be_translated_keeps_its_place() -> None:
     assert codes(found, route("n", 2)) == [CONFLICT]
 
 
-def test_objects_of_another_class_or_namespace_take_nothing() -> None:
+def test_objects_of_another_class_or_namespace_claim_nothing() -> None:
     old, new = ingress("o", 1, ("/x", "Exact"), ingressClassName="nginx"), route("n", 2)
     assert codes(settled(old, new), new) == []
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"http": 5}, {"http": [5, {"match": 5}, {"match": {"paths": 7}}]}])
 @pytest.mark.parametrize("kind", ["ApisixRoute", "Ingress"])
-def test_what_is_not_a_spec_takes_nothing(kind: str, spec: Any) -> None:
+def test_an_invalid_spec_takes_no_requests(kind: str, spec: Any) -> None:
     new = route("n", 2)
     rules = {"rules": [5, {"http": {"paths": [7, {"path": 5}]}}], "ingressClassName": "apisix"}
     old = born(make(kind, "o", spec=rules if kind == "Ingress" else spec), 1)
     assert codes(settled(old, new), new) == []
 
 
-def test_next_one_takes_over_when_the_winner_goes_and_steps_back_when_it_comes() -> None:
+def test_the_next_object_takes_over_until_the_winner_returns() -> None:
     old, new = route("o", 1), route("n", 2)
     found, loop = prepare(service(), old, new)
     loop.settle()
@@ -265,7 +265,7 @@ def test_next_one_takes_over_when_the_winner_goes_and_steps_back_when_it_comes()
         route("o", 3),
     ],
 )
-def test_next_one_takes_over_when_the_winner_wants_something_else(changed: JsonObject) -> None:
+def test_the_next_object_takes_over_when_the_winner_no_longer_claims_the_key(changed: JsonObject) -> None:
     new = route("n", 2)
     found, loop = prepare(service(), route("o", 1), new)
     loop.settle()
@@ -274,7 +274,7 @@ def test_next_one_takes_over_when_the_winner_wants_something_else(changed: JsonO
     assert (priorities(found, new), codes(found, new)) == ([0], [])
 
 
-def test_next_one_takes_over_when_the_winner_leaves_the_class() -> None:
+def test_the_next_object_takes_over_when_the_winner_leaves_the_class() -> None:
     old, new = ingress("o", 1, ("/x", "Exact")), ingress("n", 2, ("/x", "Exact"))
     found, loop = prepare(service(), old, new)
     loop.settle()
@@ -284,7 +284,7 @@ def test_next_one_takes_over_when_the_winner_leaves_the_class() -> None:
     assert priorities(found, new) == [0]
 
 
-def test_of_very_many_rivals_only_the_first_ones_are_looked_at() -> None:
+def test_only_the_first_of_many_rivals_are_examined() -> None:
     many = [route(f"r{index:03}", 1) for index in range(100)]
     found, loop = prepare(service(), *many)
     loop.settle()

@@ -23,7 +23,7 @@ def test_every_name_without_a_certificate_has_it() -> None:
     assert [body.get("sni") for key, body in outcome.bodies().items() if key.kind == "ssls"] == ["*"]
 
 
-def test_handshakes_are_rejected_where_the_configmap_says_so() -> None:
+def test_handshakes_are_rejected_as_the_configmap_says() -> None:
     config = {
         "kind": "ConfigMap",
         "metadata": {"name": "config", "namespace": "ingress-nginx"},

@@ -27,7 +27,7 @@ def status(body: FrozenJson) -> int | None:
     return found["abort"]["http_status"] if found else None
 
 
-def test_without_the_setting_an_ingress_of_nginx_gives_nothing() -> None:
+def test_without_the_setting_an_nginx_ingress_yields_no_record() -> None:
     assert not translated(ingress("web", ("/", "Prefix")), options=Options()).records
 
 
@@ -194,7 +194,7 @@ def test_answers_without_a_backend_have_the_headers_of_the_location() -> None:
     assert schemes["https"] - schemes["http"] == {"Strict-Transport-Security"}
 
 
-def test_headers_of_the_backend_are_hidden_unless_they_are_set_as_well() -> None:
+def test_backend_headers_are_hidden_unless_they_are_also_set() -> None:
     hidden = config(hide_headers="X-Powered-By,Strict-Transport-Security")
 
     got = routes(translated(ingress("web", ("/", "Prefix")), hidden))
@@ -229,7 +229,7 @@ def _redirecting(got: list[FrozenJson]) -> list[FrozenJson]:
     return [body["plugins"] for body in got if "redirect" in body.get("plugins", {})]
 
 
-def test_answers_of_the_authentication_service_are_cached_as_long_as_asked_for() -> None:
+def test_authentication_responses_are_cached_for_the_configured_time() -> None:
     cached = ingress(
         "web", ("/", "Prefix"), auth_url="http://auth.test/check", auth_cache_key="$http_authorization",
         auth_cache_duration="200 202 10m, 401 30s",
@@ -305,7 +305,7 @@ def test_without_a_backend_for_errors_a_status_of_the_config_map_is_hidden() -> 
     assert "upstream" not in errors
 
 
-def test_answers_with_a_listed_status_are_asked_again() -> None:
+def test_responses_with_a_listed_status_are_retried() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), proxy_next_upstream="error http_503 non_idempotent")))
 
     wanted = next(asking(body) for body in got if body.get("upstream_id"))

@@ -45,7 +45,7 @@ def test_a_directive_has_a_replacement_with_its_values(snippet: str, want: str |
     assert next(suggestions(snippet), None) == want
 
 
-def test_a_block_is_named_and_its_content_as_well() -> None:
+def test_a_block_and_its_content_are_named() -> None:
     got = [line.partition(":")[0] for line in suggestions("if ($a) { return 403; }\ndeny all;")]
 
     assert got == ["if", "return", "deny"]

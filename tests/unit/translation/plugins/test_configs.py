@@ -33,7 +33,7 @@ def test_disabled_plugin_is_skipped_and_absent_config_is_empty() -> None:
     assert told(scope) == []
 
 
-def test_last_of_two_plugins_with_one_name_counts() -> None:
+def test_the_last_of_two_plugins_with_one_name_is_used() -> None:
     got, scope = translate({"name": "a", "config": {"x": 1}}, {"name": "a", "config": {"x": 2}})
     assert got == {"a": {"x": 2}}
     assert told(scope) == [("warning", "PluginTwice", "spec.plugins[1]")]
@@ -53,7 +53,7 @@ def test_secret_wins_and_dots_lead_into_mappings() -> None:
     assert config == before
 
 
-def test_longer_key_replaces_the_text_in_its_way_whatever_the_order() -> None:
+def test_a_longer_key_replaces_a_conflicting_text_in_any_order() -> None:
     for data in ({"a": "1", "a__b": "2"}, {"a__b": "2", "a": "1"}):
         got, _ = translate({"name": "p", "secretRef": "secret"}, objects=(secret(**data),))
         assert got == {"p": {"a": {"b": "2"}}}
@@ -66,7 +66,7 @@ def test_key_that_ends_with_a_dot_leads_to_a_mapping_without_a_value() -> None:
     assert got == {"p": {"a": {"x": 1}, "b": {}}}
 
 
-def test_missing_secret_fails_and_later_plugins_are_still_looked_at() -> None:
+def test_a_missing_secret_fails_and_later_plugins_are_still_checked() -> None:
     _, scope = translate({"name": "a", "secretRef": "x"}, {"name": "b", "secretRef": "y"})
     assert told(scope) == [
         ("error", "SecretNotFound", "spec.plugins[0].secretRef"),
@@ -114,7 +114,7 @@ def test_disabled_plugin_that_runs_code_is_not_refused() -> None:
     assert told(translate({"name": "inspect", "enable": False}, options=REFUSE)[1]) == []
 
 
-def test_code_in_the_meta_of_a_harmless_plugin_is_refused_also_from_a_secret() -> None:
+def test_code_in_the_meta_of_a_harmless_plugin_is_refused_from_a_secret_too() -> None:
     inline = {"name": "cors", "config": {"_meta": {"pre_function": "return function() end"}}}
     merged = {"name": "cors", "config": {"_meta": {"disable": False}}, "secretRef": "secret"}
     hidden = secret(_meta__pre_function="return function() end")

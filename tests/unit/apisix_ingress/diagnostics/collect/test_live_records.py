@@ -61,14 +61,14 @@ async def test_what_differs_otherwise_is_shown(changes: dict[str, Any]) -> None:
     assert difference(wanted(record), there)["counts"] == {"update": 1}
 
 
-async def test_record_to_adopt_that_has_defaults_is_what_its_object_wants() -> None:
+async def test_a_record_with_filled_in_defaults_equals_the_desired_one() -> None:
     record = our_record(uri="/")
     there, _ = await compared(kept(record, labels={}), wanted(record))
     (got,) = adoptions([record.key], wanted(record), there)
     assert (got["act"], got["why"]) == ("adopt", "it then equals the desired record of ApisixRoute default/web")
 
 
-async def test_gateway_is_not_asked_without_need() -> None:
+async def test_a_gateway_is_not_queried_without_need() -> None:
     record = our_record(uri="/")
     modern, equal = kept(record, NEW), snapshot(record, version=OLD)
     assert await compared(modern, wanted(record)) == (modern, [])

@@ -162,7 +162,7 @@ def test_settings_that_are_refused_fail_line_by_line() -> None:
     assert [check.message for check in refused_settings(ConfigError("one\ntwo"))] == ["one", "two"]
 
 
-def test_an_inventory_knows_winners_and_owners() -> None:
+def test_an_inventory_lists_winners_and_owners() -> None:
     world = wanting(make_record("a"))
     inventory = Inventory(world, OPTIONS)
     (key,) = inventory.winners()

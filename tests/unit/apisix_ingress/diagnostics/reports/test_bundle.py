@@ -23,7 +23,7 @@ def open_umask() -> object:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_nobody_but_its_owner_reads_an_archive(tmp_path: Path, force: bool) -> None:
+def test_an_archive_is_readable_by_its_owner_only(tmp_path: Path, force: bool) -> None:
     path = tmp_path / "one.zip"
     if force:
         path.write_text("before")

@@ -29,7 +29,7 @@ def test_reference_to_a_record_of_others_is_not_broken() -> None:
     assert got["dangling"] == []
 
 
-def test_record_of_another_controller_tells_its_holder() -> None:
+def test_a_record_of_another_controller_names_its_holder() -> None:
     there = snapshot(others={MINE: {"labels": owner_labels("blue")}})
     assert [item["holder"] for item in orphans(wanted(), there)["foreign"]] == ["blue"]
 
@@ -42,7 +42,7 @@ def test_only_the_ledger_shows_that_a_rule_without_labels_is_ours() -> None:
     assert (len(known["foreign"]), len(known["orphans"])) == (0, 1)
 
 
-def test_only_what_an_object_wants_and_nobody_holds_is_adopted() -> None:
+def test_only_unheld_records_desired_by_an_object_are_adopted() -> None:
     free, equal, held, ours = (our_record(f"default_web_{name}", uri="/") for name in ("free", "equal", "held", "ours"))
     rule, consumer = our_record("default_rule", kind="global_rules"), our_record("default_jack", kind="consumers")
     bare = {key: value for key, value in equal.body.items() if key != "labels"}

@@ -66,7 +66,7 @@ async def test_delete_of_what_is_not_there_is_done() -> None:
         (101, "{}"),
     ],
 )
-async def test_write_is_not_done_until_an_admin_api_says_so(status: int, text: str) -> None:
+async def test_a_write_is_complete_only_when_the_admin_api_confirms_it(status: int, text: str) -> None:
     backend = make_backend(replying(status, text))
     for write in (backend.put(make_record()), backend.delete(ROUTE), backend.label(ROUTE, {"a": "b"})):
         with pytest.raises(
@@ -124,7 +124,7 @@ async def test_delete_that_is_sent_again_is_not_done_by_anybodys_404(text: str) 
     assert caught.value.sent
 
 
-async def test_replies_are_asked_for_as_they_are() -> None:
+async def test_uncompressed_responses_are_requested() -> None:
     seen: list[str] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -147,7 +147,7 @@ async def test_replies_are_asked_for_as_they_are() -> None:
         (httpx.ReadError("reset"), True, 3),
     ],
 )
-async def test_failed_request_tells_whether_it_may_have_been_carried_out(
+async def test_a_failed_request_says_whether_it_may_have_been_carried_out(
     error: httpx.TransportError, sent: bool, tries: int
 ) -> None:
     calls = 0
@@ -232,7 +232,7 @@ async def test_delete_cut_off_and_then_not_found_was_carried_out() -> None:
     assert replies == []
 
 
-async def test_request_cut_off_is_sent_again_at_once_and_its_first_copy_is_told() -> None:
+async def test_an_interrupted_request_is_repeated_and_its_first_attempt_reported() -> None:
     replies: list[httpx.Response | None] = [httpx.Response(200, json=WRITTEN), httpx.Response(200, json=WRITTEN), None]
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -260,7 +260,7 @@ async def test_write_without_an_answer_ends_after_its_timeout() -> None:
     assert caught.value.sent
 
 
-async def test_probe_tells_a_refused_key() -> None:
+async def test_a_probe_reports_a_refused_key() -> None:
     with pytest.raises(GatewayUnauthorized):
         await make_backend(replying(401, {"error_msg": "failed to check token"})).probe()
     await make_backend(replying(200, {"list": {}, "total": 0})).probe()

@@ -70,7 +70,7 @@ async def test_url_without_an_admin_api_is_named_with_a_right_one(call: Call) ->
     assert str(caught.value).startswith(f"404: {want}")
 
 
-async def test_backend_elsewhere_has_its_own_address_key_and_words() -> None:
+async def test_a_remote_backend_has_its_own_address_key_and_wording() -> None:
     seen: list[tuple[str, str]] = []
 
     def handle(request: httpx.Request) -> httpx.Response:

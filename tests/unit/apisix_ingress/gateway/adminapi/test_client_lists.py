@@ -19,12 +19,12 @@ OURS = owner_labels("apisix-ingress")
 
 
 @pytest.mark.parametrize("text", ["", "<html>sign in</html>", "{}", '{"error_msg": "no"}', "[]"])
-async def test_probe_fails_at_whatever_is_no_list(text: str) -> None:
+async def test_a_probe_fails_on_any_response_that_is_not_a_list(text: str) -> None:
     with pytest.raises(GatewayUnavailable, match="GET routes: the reply is not a list of records: check admin_url"):
         await make_backend(replying(200, text)).probe()
 
 
-async def test_list_tells_ours_from_others() -> None:
+async def test_the_list_distinguishes_our_records_from_foreign_ones() -> None:
     route = {"uri": "/a", "upstream_id": "u1", "name": "default_web_r", "labels": OURS}
     other_controller = {"managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "blue"}
     handler = listing(
@@ -84,7 +84,7 @@ async def test_address_below_an_admin_api_is_no_emptied_gateway(
         await call(make_backend(replying(404, {"message": "Key not found"})))
 
 
-async def test_list_goes_on_where_a_kind_is_not_served() -> None:
+async def test_listing_continues_where_a_kind_is_not_served() -> None:
     handler = listing(
         stream_routes=httpx.Response(400, json=OFF),
         plugin_configs=httpx.Response(404, json={"error_msg": "Unsupported resource type: plugin_configs"}),
@@ -106,7 +106,7 @@ async def test_list_goes_on_where_a_kind_is_not_served() -> None:
         (replying(503, {"error_msg": "has no healthy etcd endpoint available"}), GatewayUnavailable),
     ],
 )
-async def test_list_that_is_none_fails_as_a_whole(handler: Handler, want: type[GatewayError]) -> None:
+async def test_an_invalid_list_fails_as_a_whole(handler: Handler, want: type[GatewayError]) -> None:
     with pytest.raises(want):
         await make_backend(handler).list_managed(())
 

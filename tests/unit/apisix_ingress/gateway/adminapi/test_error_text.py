@@ -24,7 +24,7 @@ def with_secret(secret: str = SECRET) -> JsonObject:
     return {"plugins": {"key-auth": {"key": secret}}}
 
 
-def test_a_body_of_400000_texts_is_looked_at_once() -> None:
+def test_a_body_of_400000_strings_is_walked_once() -> None:
     body = {"plugins": {"cors": {"x": [f"property {number}" for number in range(400_000)]}}}
     message = "property " * 150_000 + '"property 17"'
     assert len(scrub(message, body, "sesame-key")) <= LIMIT
@@ -54,7 +54,7 @@ def test_names_and_levels_of_a_body_take_linear_time() -> None:
 
 
 @pytest.mark.parametrize("shift", range(0, 140, 3))
-def test_a_secret_that_is_cut_off_at_the_end_is_hidden_as_well(shift: int) -> None:
+def test_a_truncated_secret_is_masked_too(shift: int) -> None:
     # So much is hidden that the end of what is read of the message is shown.
     message = "y" * shift + f" {SECRET}" * 100
     got = scrub(message, with_secret())
@@ -83,7 +83,7 @@ def test_a_part_of_the_admin_key_is_hidden() -> None:
 @pytest.mark.parametrize(
     "secret", ["hush", "hush!", "open sesame", "exactly12abc", "a secret with 'quotes' \"inside\""]
 )
-def test_a_secret_of_any_length_is_hidden_wherever_it_stands(secret: str) -> None:
+def test_a_secret_of_any_length_is_masked_anywhere(secret: str) -> None:
     for message in (f"no {secret} here", f"{secret}", f"x:{secret}", f'"{secret}"', f"a '{secret}'", f"<{secret}>"):
         assert secret not in scrub(message, with_secret(secret))
 

@@ -75,7 +75,7 @@ async def test_a_large_page_of_routes_is_a_sign_of_life() -> None:
         await client.aclose()
 
 
-async def test_an_endless_answer_that_is_no_page_is_none() -> None:
+async def test_an_endless_response_that_is_not_a_list_is_rejected() -> None:
     async with asyncio.timeout(BOUND), serving(pouring(ENDLESS % 200, CHUNK)) as url:
         client = backend(url)
         with pytest.raises(GatewayUnavailable, match="not a list of records"):
@@ -85,7 +85,7 @@ async def test_an_endless_answer_that_is_no_page_is_none() -> None:
         await client.aclose()
 
 
-async def test_an_endless_refusal_is_said_by_its_beginning() -> None:
+async def test_an_endless_refusal_is_quoted_in_part() -> None:
     said = b'{"error_msg":"property \\"uri\\" is required, xxx'
     head = ENDLESS % 400 + b"%x\r\n" % len(said) + said + b"\r\n"
     async with asyncio.timeout(BOUND), serving(pouring(head, CHUNK)) as url:
@@ -96,7 +96,7 @@ async def test_an_endless_refusal_is_said_by_its_beginning() -> None:
 
 
 @pytest.mark.parametrize(("texts", "is_main"), [(10, True), (5000, False)])
-async def test_a_large_record_that_is_refused_is_looked_at_in_a_thread(
+async def test_a_large_refused_record_is_examined_in_a_thread(
     texts: int, is_main: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []

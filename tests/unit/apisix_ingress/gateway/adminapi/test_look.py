@@ -32,14 +32,14 @@ async def test_record_is_read_with_its_revision(reply: object, revision: int) ->
     assert (found.digest, found.revision) == (comparable("routes", {"id": "1a2b", "uri": "/a"}), revision)
 
 
-async def test_lists_tell_revisions_as_well() -> None:
+async def test_lists_include_revisions() -> None:
     body = item("routes", "1a2b", labels={"managed-by": "apisix-ingress-controller"})
     got = await make_backend(listing(routes={"list": [body], "total": 1})).list_managed({ROUTE})
     assert got.owned[ROUTE].revision == 2
 
 
 @pytest.mark.parametrize(("status", "body"), [(404, {"message": "Key not found"}), (400, OFF)])
-async def test_record_that_is_not_there_or_not_served_is_none(status: int, body: object) -> None:
+async def test_a_missing_or_unserved_record_is_none(status: int, body: object) -> None:
     assert await make_backend(replying(status, body)).look(RecordKey("stream_routes", "s")) is None
 
 

@@ -50,7 +50,7 @@ async def told(call: Awaitable[object]) -> str:
 
 
 @pytest.mark.parametrize("status", sorted(STATUSES))
-async def test_redirect_is_told_with_where_it_points_to_and_what_to_set(status: int) -> None:
+async def test_a_redirect_is_reported_with_its_target_and_the_remedy(status: int) -> None:
     backend = redirected_client(status, "https://gw.example:9443/apisix/admin/routes/1a2b")
     got = await told(backend.put(make_record(ROUTE)))
     where = "https://gw.example:9443/apisix/admin"
@@ -69,7 +69,7 @@ async def test_redirect_is_told_with_where_it_points_to_and_what_to_set(status: 
         (lambda backend: backend.read("plugins?all=true"), "/apisix/admin/plugins?all=true"),
     ],
 )
-async def test_every_request_tells_of_a_redirect(call: Call, path: str) -> None:
+async def test_every_request_reports_a_redirect(call: Call, path: str) -> None:
     assert (await told(call(redirected_client(301, f"https://gw{path}")))).endswith(
         ": set admin_url to https://gw/apisix/admin"
     )
@@ -99,7 +99,7 @@ async def test_address_is_shown_without_what_may_be_secret(location: str | None,
     assert got == f"PUT routes/1a2b: redirected {shown} (HTTP 302), which is not followed: set admin_url to {remedy}"
 
 
-async def test_field_to_set_is_the_one_that_the_address_comes_from() -> None:
+async def test_the_field_to_set_is_the_source_of_the_address() -> None:
     backend = redirected_client(
         308, "https://gw/a/routes/1a2b", fields=Fields("spec.admin.baseURL", "spec.admin.adminKey")
     )
@@ -139,7 +139,7 @@ def redirecting(target: str, heads: list[bytes]) -> Behaviour:
 
 
 @pytest.mark.parametrize("size", [10, 100_000], ids=["small", "large"])
-async def test_redirect_is_asked_for_once_and_not_followed(size: int) -> None:
+async def test_a_redirect_is_requested_once_and_not_followed(size: int) -> None:
     heads: list[bytes] = []
     followed: list[bytes] = []
 
@@ -205,7 +205,7 @@ async def test_cluster_that_redirects_gets_few_probes_and_catches_up() -> None:
 
 
 @on_stage
-async def test_record_that_alone_is_redirected_harms_only_itself() -> None:
+async def test_a_redirected_record_affects_only_itself() -> None:
     stage = Stage([UPSTREAM_RECORD])
     failing = FailingBackend(stage, UPSTREAM, MOVED)
     async with stage.running():

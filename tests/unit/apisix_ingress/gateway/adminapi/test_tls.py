@@ -25,7 +25,7 @@ def test_pair_that_does_not_match_fails_the_start(tmp_path: Path) -> None:
         TlsContext(TlsFiles(cert_file=str(cert), key_file=str(key)), clock=FakeClock())
 
 
-def test_file_that_is_gone_leaves_the_former_context(tmp_path: Path) -> None:
+def test_a_deleted_file_keeps_the_previous_context(tmp_path: Path) -> None:
     path, clock = tmp_path / "ca.pem", FakeClock()
     trustme.CA().cert_pem.write_to_path(path)
     tls = TlsContext(TlsFiles(ca_file=str(path)), clock=clock)

@@ -31,7 +31,7 @@ async def test_a_cluster_that_is_down_is_away() -> None:
 
 
 @on_stage
-async def test_a_cluster_that_refuses_the_key_is_there() -> None:
+async def test_a_cluster_that_refuses_the_key_is_reachable() -> None:
     stage = Stage([UPSTREAM_RECORD])
     stage.gateway.faults.unauthorized = True
     async with stage.running():

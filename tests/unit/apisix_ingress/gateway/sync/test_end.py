@@ -32,7 +32,7 @@ def takes(stage: Stage, seconds: float, error: Exception | None = None) -> None:
 
 
 @on_stage
-async def test_what_is_in_flight_gets_its_answer_and_nothing_else_starts() -> None:
+async def test_requests_in_flight_finish_and_none_starts() -> None:
     stage = Stage()
     async with stage.running():
         takes(stage, 4.0)

@@ -80,7 +80,7 @@ async def test_back_at_the_former_address_what_went_meanwhile_is_deleted_there()
 
 
 @on_stage
-async def test_an_address_that_is_down_says_so_and_a_better_one_ends_it() -> None:
+async def test_an_unreachable_address_is_reported_until_it_is_replaced() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         elsewhere(stage).faults.down = True
@@ -107,7 +107,7 @@ async def test_an_abandoned_write_that_the_same_gateway_carries_out_late_is_put_
 
 
 @on_stage
-async def test_a_follower_knows_the_address_when_it_leads() -> None:
+async def test_a_follower_has_the_address_when_it_becomes_leader() -> None:
     stage = Stage([UPSTREAM_RECORD])
     new = elsewhere(stage)
     async with stage.running():
@@ -126,7 +126,7 @@ async def test_several_moves_at_once_end_at_the_last_address() -> None:
 
 
 @on_stage
-async def test_before_everything_is_translated_a_move_writes_nothing() -> None:
+async def test_a_move_writes_nothing_until_everything_is_translated() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running(ready=False):
         new = elsewhere(stage)

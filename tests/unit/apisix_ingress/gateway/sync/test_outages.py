@@ -147,7 +147,7 @@ async def test_cluster_that_reads_and_does_not_write_is_out_until_a_write_succee
 
 
 @on_stage
-async def test_outage_that_leaves_nothing_to_write_ends_some_time_after_a_probe_succeeds() -> None:
+async def test_an_outage_without_pending_writes_ends_after_a_successful_probe() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         stage.gateway.faults.unauthorized = True
@@ -158,7 +158,7 @@ async def test_outage_that_leaves_nothing_to_write_ends_some_time_after_a_probe_
 
 
 @on_stage
-async def test_cluster_that_comes_back_empty_is_filled_at_once() -> None:
+async def test_a_cluster_that_returns_empty_is_filled_immediately() -> None:
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     async with stage.running():
         stage.gateway.faults.down = True

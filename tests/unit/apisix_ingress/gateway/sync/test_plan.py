@@ -51,11 +51,11 @@ def test_record_may_name_one_of_others() -> None:
     assert step(ROUTE_RECORD, make_table(foreign=(UPSTREAM,))) == Step("put", ROUTE_RECORD)
 
 
-def test_listed_record_that_is_equal_needs_nothing() -> None:
+def test_an_equal_listed_record_needs_no_write() -> None:
     assert step(ROUTE_RECORD, make_table(ROUTE_RECORD)) == NOTHING
 
 
-def test_written_record_needs_nothing() -> None:
+def test_a_written_record_needs_no_write() -> None:
     table = make_table()
     table.write_started(table.slot(ROUTE), ROUTE_RECORD)
     table.write_succeeded(table.slot(ROUTE))
@@ -110,12 +110,12 @@ def test_record_that_is_being_deleted_is_not_relied_on() -> None:
     assert step(ROUTE_RECORD, table) == Step("put", ROUTE_RECORD)
 
 
-def test_record_that_nobody_wants_is_deleted() -> None:
+def test_an_undesired_record_is_deleted() -> None:
     assert step(None, make_table(ROUTE_RECORD)) == DELETE
     assert step(None, make_table()) == NOTHING
 
 
-def test_lost_record_that_nobody_wants_is_deleted() -> None:
+def test_an_undesired_lost_record_is_deleted() -> None:
     table = make_table()
     lose(table, ROUTE, ROUTE_RECORD)
     assert step(None, table) == DELETE
@@ -125,7 +125,7 @@ def test_held_record_stays() -> None:
     assert step(None, make_table(ROUTE_RECORD), ROUTE, ROUTE) == HOLD
 
 
-def test_hold_is_asked_with_the_name_that_the_gateway_shows() -> None:
+def test_a_hold_is_looked_up_by_the_name_in_the_gateway() -> None:
     nothing = dict[RecordKey, Record]()
     got = decide(
         ROUTE, nothing.get, make_table(ROUTE_RECORD), lambda key, name, hosts: (key, name) == (ROUTE, "name-r1")
@@ -183,7 +183,7 @@ def test_doubted_record_is_written_again() -> None:
     assert table.records() == {UPSTREAM}
 
 
-def test_vanished_record_names_nothing() -> None:
+def test_a_vanished_record_refers_to_nothing() -> None:
     table = make_table(make_record(UPSTREAM), ROUTE_RECORD)
     table.missing(table.slot(ROUTE))
     assert step(None, table, UPSTREAM) == DELETE

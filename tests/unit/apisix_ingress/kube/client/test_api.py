@@ -60,7 +60,7 @@ async def test_objects_are_created_read_replaced_and_patched(api: KubeApi) -> No
         await api.get(f"{LEASES}/nobody")
 
 
-async def test_operations_are_a_json_patch_whatever_sequence_they_come_in(api: KubeApi) -> None:
+async def test_any_sequence_of_operations_is_a_json_patch(api: KubeApi) -> None:
     await api.create(LEASES, lease(holderIdentity="a"))
     test = {"op": "test", "path": "/spec/holderIdentity", "value": "a"}
     edit = {"op": "add", "path": "/spec/holderIdentity", "value": "b"}
@@ -114,7 +114,7 @@ def test_a_retry_time_may_stand_in_the_status_object_too() -> None:
 
 
 @pytest.mark.parametrize("asked", ["Wed, 21 Oct 2099 07:28:00 GMT", "soon", "", "1e", "-"])
-def test_a_retry_time_that_is_not_a_number_is_none(asked: str) -> None:
+def test_a_retry_delay_that_is_not_a_number_is_ignored(asked: str) -> None:
     error = error_of(503, b"", "here", asked)
     assert isinstance(error, KubeUnavailable)
     assert error.retry_after is None
@@ -130,13 +130,13 @@ def test_a_retry_time_of_any_shape_is_survived(asked: bytes) -> None:
 @pytest.mark.parametrize(
     ("asked", "want"), [("-5", 0.0), ("nan", 0.0), ("inf", float("inf")), ("9" * 400, float("inf"))]
 )
-def test_a_retry_time_is_never_negative_nor_none_at_all(asked: str, want: float) -> None:
+def test_a_retry_delay_is_always_positive(asked: str, want: float) -> None:
     error = error_of(503, b"", "here", asked)
     assert isinstance(error, KubeUnavailable)
     assert error.retry_after == want
 
 
-async def test_nobody_is_followed_elsewhere(tmp_path: Path, server: FakeApiServer) -> None:
+async def test_redirects_to_other_hosts_are_not_followed(tmp_path: Path, server: FakeApiServer) -> None:
     async def redirect(request: web.Request) -> web.Response:
         raise web.HTTPFound(f"{server.url}/version")
 

@@ -106,7 +106,7 @@ async def test_a_plugin_may_give_a_client_certificate_instead_of_a_token(tmp_pat
 
 
 @pytest.mark.parametrize("lacks", ["clientCertificateData", "clientKeyData"])
-async def test_half_a_client_certificate_is_none(tmp_path: Path, lacks: str) -> None:
+async def test_an_incomplete_client_certificate_is_ignored(tmp_path: Path, lacks: str) -> None:
     both = {"clientCertificateData": "a certificate", "clientKeyData": SECRET}
     answer = credential(**{name: text for name, text in both.items() if name != lacks})
     path = write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer)))
@@ -207,7 +207,7 @@ async def test_a_context_is_selected_and_takes_precedence_over_the_pod(tmp_path:
         await Kubeconfig(path, "third", clock=FakeClock()).load()
 
 
-async def test_the_kubeconfig_of_the_home_folder_comes_last(tmp_path: Path) -> None:
+async def test_the_kubeconfig_of_the_home_folder_has_the_lowest_precedence(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     write_kubeconfig(tmp_path / ".kube" / "config")
     found = find_credentials("", clock=FakeClock(), environ={"HOME": str(tmp_path)})

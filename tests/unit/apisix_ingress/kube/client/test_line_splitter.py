@@ -18,7 +18,7 @@ def test_lines_are_joined_over_chunks() -> None:
     assert split(b"a", b"b\nc\r\n\n", b"d") == ([b"ab", b"c"], True)
 
 
-def test_a_stream_that_ends_with_a_line_leaves_nothing() -> None:
+def test_a_stream_that_ends_after_a_line_leaves_no_remainder() -> None:
     assert split(b"a\n", b"b\n") == ([b"a", b"b"], False)
 
 

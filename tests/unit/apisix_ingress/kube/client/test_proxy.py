@@ -14,12 +14,12 @@ def no_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.lower(), raising=False)
 
 
-def test_without_a_variable_there_is_none() -> None:
+def test_without_a_variable_no_kubeconfig_is_used() -> None:
     assert environment_proxy(URL) is None
 
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy"])
-def test_the_variable_of_the_scheme_counts(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_the_variable_of_the_scheme_is_used(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "http://proxy:3128")
     assert environment_proxy(URL) == "http://proxy:3128"
     assert environment_proxy("http://kube.example.org") is None

@@ -100,7 +100,7 @@ async def ask(transport: Transport, request: Request) -> None:
         assert await response.read() == b"{}\n"
 
 
-async def test_a_request_goes_over_the_connection_of_the_one_before(tmp_path: Path) -> None:
+async def test_a_request_reuses_the_connection_of_the_previous_one(tmp_path: Path) -> None:
     server = OneServer()
     async with server.running() as cluster:
         transport = make_transport(tmp_path, cluster)
@@ -111,7 +111,7 @@ async def test_a_request_goes_over_the_connection_of_the_one_before(tmp_path: Pa
     assert server.heads == [["GET /a", "GET /b?fieldSelector=x%3Da/b%26c"]]
 
 
-async def test_no_request_goes_to_the_server_before_while_its_connections_are_closed(
+async def test_no_request_uses_the_previous_server_while_its_connections_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closing, closed, clock, before, after = asyncio.Event(), asyncio.Event(), FakeClock(), OneServer(), OneServer()

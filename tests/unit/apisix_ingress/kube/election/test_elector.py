@@ -151,7 +151,7 @@ async def test_a_short_outage_does_not_end_a_term(clock: FakeClock, start: Start
     assert (len(one.terms), one.working, one.elector.problem) == (1, True, "")
 
 
-async def test_wall_clocks_decide_nothing(clock: FakeClock, start: Start) -> None:
+async def test_wall_clocks_have_no_influence(clock: FakeClock, start: Start) -> None:
     one, two = start("one"), start("two")
     for jump in (3600, -7200, 86400):
         clock.jump_wall(jump)

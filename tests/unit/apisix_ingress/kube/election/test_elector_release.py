@@ -63,7 +63,7 @@ async def test_a_renewal_that_arrives_while_stopping_does_not_keep_the_lease(
 
 
 @pytest.mark.parametrize("seconds", [1.6, 2.9])
-async def test_renewals_that_come_through_while_a_slow_api_server_is_asked_do_not_keep_the_lease(
+async def test_renewals_sent_during_a_slow_request_do_not_extend_the_lease(
     server: LeaseServer, clock: FakeClock, start: Start, seconds: float
 ) -> None:
     """Two abandoned renewals change the version of the lease before the release takes effect."""
@@ -92,7 +92,7 @@ async def test_a_release_leaves_the_lease_of_another_holder_alone(
     assert [line["event"] for line in logs if line["event"].startswith("lease.")] == []
 
 
-async def test_a_release_that_meets_other_writes_is_tried_once_more(
+async def test_a_release_of_the_lease_is_retried_after_a_conflict(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one = start("one")

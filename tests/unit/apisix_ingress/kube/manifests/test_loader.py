@@ -34,7 +34,7 @@ def test_files_folders_documents_and_lists_are_read(tmp_path: Path) -> None:
     assert got.errors == ()
 
 
-def test_what_the_api_server_would_add_is_there(tmp_path: Path) -> None:
+def test_defaults_of_the_api_server_are_included(tmp_path: Path) -> None:
     meta = load([write(tmp_path / "a.yaml", ROUTE % ("web", "a"))]).objects[0].meta
     assert (meta.namespace, meta.generation, meta.created) == ("default", 1, "2026-01-02T03:04:05Z")
 
@@ -146,7 +146,7 @@ def test_lists_in_lists_are_read(tmp_path: Path) -> None:
         ("apisix.apache.org/v1alpha1", "Unheard", "unknown kind"),
     ],
 )
-def test_an_object_meant_for_us_that_is_not_read_comes_with_the_remedy(
+def test_an_unread_object_of_our_class_is_reported_with_the_remedy(
     version: str, kind: str, want: str, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "a.yaml", f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
@@ -209,7 +209,7 @@ def test_a_file_that_is_too_large_or_not_text_is_refused(tmp_path: Path) -> None
     assert errors(tmp_path / "binary.yaml") == ["not UTF-8 (byte 3)"]
 
 
-def test_paths_where_nothing_is_are_refused(tmp_path: Path) -> None:
+def test_missing_paths_are_rejected(tmp_path: Path) -> None:
     none, web = tmp_path / "none.yaml", write(tmp_path / "web.yaml", ROUTE % ("web", "a"))
     with pytest.raises(ConfigError) as caught:
         load([none, web, web / "below", ""])

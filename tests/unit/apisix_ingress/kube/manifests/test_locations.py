@@ -55,7 +55,7 @@ def test_place_is_that_of_the_field_or_of_its_nearest_parent(at: str | ObjectKey
     assert Locations(TEXT.encode()).of(at, path) == want
 
 
-def test_first_of_two_equal_objects_is_the_one() -> None:
+def test_the_first_of_two_equal_objects_is_used() -> None:
     twice = "kind: Service\nmetadata: {name: web}\n---\nkind: Service\nmetadata: {name: web}\n"
     places = Locations(twice.encode())
     key = ObjectKey("Service", "default", "web")
@@ -68,6 +68,6 @@ def test_what_is_not_an_object_has_no_place(text: str) -> None:
     assert Locations(text.encode("latin-1")).of(ROUTE, "spec") == START
 
 
-def test_json_has_places_as_well() -> None:
+def test_json_has_positions_too() -> None:
     text = '{"kind": "Service",\n "metadata": {"name": "web"},\n "spec": {"ports": [{"port": 80}]}}'
     assert Locations(text.encode()).of(ObjectKey("Service", "default", "web"), "spec.ports[0].port") == (3, 22)

@@ -73,7 +73,7 @@ async def test_a_broken_file_keeps_its_objects_until_it_is_mended(harness: Sourc
     assert harness.source.problem == ""
 
 
-async def test_a_file_that_was_emptied_keeps_its_objects_and_says_so(harness: SourceHarness) -> None:
+async def test_an_emptied_file_keeps_its_objects_and_is_reported(harness: SourceHarness) -> None:
     (harness.folder / "web.yaml").write_text("")
     await harness.until(lambda: "web.yaml: is empty" in harness.source.problem)
     assert harness.note() == "first"
@@ -82,7 +82,7 @@ async def test_a_file_that_was_emptied_keeps_its_objects_and_says_so(harness: So
     assert harness.source.problem == ""
 
 
-async def test_a_folder_that_vanishes_empties_nothing(harness: SourceHarness) -> None:
+async def test_a_vanished_folder_keeps_its_objects(harness: SourceHarness) -> None:
     harness.folder.rename(harness.folder.with_name("elsewhere"))
     await harness.until(lambda: "its objects stay unchanged" in harness.source.problem)
     assert harness.note() == "first"
@@ -118,9 +118,7 @@ async def test_a_touched_file_queues_nothing(harness: SourceHarness) -> None:
     assert harness.reads == [ObjectKey("ApisixRoute", "default", "end")]
 
 
-async def test_nothing_is_synced_while_a_file_was_never_readable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_is_synced_before_a_file_was_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apisix_ingress.kube.manifests.source.POLL_SECONDS", 0.01)
     write(tmp_path / "web.yaml", ROUTE % ("web", "first"))
     write(tmp_path / "bad.yaml", "a: [")
@@ -136,9 +134,7 @@ async def test_nothing_is_synced_while_a_file_was_never_readable(
         await task
 
 
-async def test_nothing_is_synced_while_a_document_was_never_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_is_synced_before_a_document_was_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apisix_ingress.kube.manifests.source.POLL_SECONDS", 0.01)
     text = ROUTE % ("web", "a") + "---\nkind: ApisixRoute\napiVersion: apisix.apache.org/v2\n"
     write(tmp_path / "m/web.yaml", text)
@@ -161,7 +157,7 @@ async def test_a_path_that_is_missing_at_the_start_is_a_configuration_error(tmp_
         await SourceHarness(tmp_path / "none").source.run()
 
 
-async def test_a_path_that_no_file_system_takes_is_a_configuration_error(tmp_path: Path) -> None:
+async def test_a_path_invalid_for_the_file_system_is_a_configuration_error(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 300)
     with pytest.raises(ConfigError) as caught:
         await SourceHarness(path).source.run()

@@ -56,7 +56,7 @@ async def test_keys_that_are_woken_within_a_moment_are_handed_on_once_each() -> 
         assert taken(queue) == [WEB]
 
 
-async def test_keys_that_are_woken_while_nobody_hands_on_wait() -> None:
+async def test_woken_keys_wait_while_no_getter_is_active() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     gathering = Debouncer(queue, clock=clock)

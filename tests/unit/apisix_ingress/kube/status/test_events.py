@@ -112,7 +112,7 @@ async def test_an_event_in_a_namespace_that_ends_is_dropped_without_a_word() -> 
     assert (api.dropped, [line["log_level"] for line in logs]) == (1, ["debug"])
 
 
-async def test_an_api_server_that_is_away_is_asked_a_few_times_for_an_event() -> None:
+async def test_an_event_is_retried_a_few_times_without_an_api_server() -> None:
     away = KubeUnavailable("POST events: no answer in time", retry_after=1.0)
     api, clock = FailingApi(away, away, away, away), FakeClock()
     with capture_logs() as logs:
@@ -126,7 +126,7 @@ async def test_an_api_server_that_is_away_is_asked_a_few_times_for_an_event() ->
     assert [(line["event"], line["problem"]) for line in logs] == [("event.dropped", "POST events: no answer in time")]
 
 
-def test_each_cause_of_a_failure_is_an_event_with_a_reason_of_its_own() -> None:
+def test_each_cause_of_a_failure_has_its_own_event_reason() -> None:
     told: list[tuple[str, str, str]] = []
 
     class Recorder:

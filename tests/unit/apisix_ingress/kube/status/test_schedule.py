@@ -62,7 +62,7 @@ def test_new_message_alone_waits_for_the_full_time_since_the_last_write() -> Non
     assert schedule.until_rewrite(WEB, FLIP) == 0.0
 
 
-def test_new_generation_is_written_at_once_however_often_and_delays_nothing_longer_than_one_rewrite() -> None:
+def test_a_new_generation_is_written_immediately_and_delays_rewrites_at_most_once() -> None:
     schedule = StatusSchedule(clock=FakeClock())
     for _ in range(20):
         assert schedule.until_rewrite(WEB, FLIP | {"observedGeneration"}) == 0.0

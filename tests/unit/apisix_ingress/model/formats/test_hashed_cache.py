@@ -17,7 +17,7 @@ def test_result_is_worked_out_once() -> None:
     assert calls == [(b"a", "bc"), (b"ab", "c")]
 
 
-def test_result_that_was_asked_for_longest_ago_goes_first() -> None:
+def test_the_least_recently_used_result_is_evicted_first() -> None:
     calls: list[str] = []
 
     @kept_by_digest(2)

@@ -39,5 +39,5 @@ def test_keys_are_written_as_json_would_write_them() -> None:
     assert list(read_yaml(text.encode(), deepest=20)) == [want]
 
 
-def test_a_document_that_is_empty_is_nothing() -> None:
+def test_an_empty_document_is_skipped() -> None:
     assert list(read_yaml(b"---\n---\na: 1\n", deepest=20)) == [None, {"a": 1}]

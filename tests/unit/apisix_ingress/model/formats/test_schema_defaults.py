@@ -84,6 +84,6 @@ def test_condition_sees_the_defaults(config: JsonObject, want: JsonObject) -> No
     assert with_defaults(schema, config) == want
 
 
-def test_no_schema_fills_in_nothing() -> None:
+def test_without_a_schema_no_default_is_filled_in() -> None:
     schemas: tuple[object, ...] = (None, True, [], "text")
     assert [with_defaults(schema, {"a": {}}) for schema in schemas] == [{"a": {}}] * 4

@@ -49,7 +49,7 @@ def test_what_gateways_take_is_a_host(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", [".", "a.*.com", "a b.com", "a/b", "bücher.example", "fe80::1%eth0", "a\n"])
-def test_what_no_gateway_takes_is_not_a_host(host: str) -> None:
+def test_values_invalid_for_gateways_are_not_hosts(host: str) -> None:
     assert host_mistake(host).startswith("is not a host name: use ")
 
 
@@ -57,7 +57,7 @@ def test_what_no_gateway_takes_is_not_a_host(host: str) -> None:
     ("host", "want"),
     [("bücher.example", "; write xn--bcher-kva.example"), ("a.com", ""), ("ü" * 64 + ".com", "")],
 )
-def test_host_with_other_letters_is_told_how_to_write_it(host: str, want: str) -> None:
+def test_a_host_with_invalid_letters_is_reported_with_the_correct_spelling(host: str, want: str) -> None:
     assert in_ascii(host) == want
 
 

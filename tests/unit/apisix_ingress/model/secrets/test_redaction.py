@@ -43,7 +43,7 @@ def test_missing_secret_is_shown_as_missing(value: object) -> None:
     assert sanitize_mapping({"token": value})["token"] in (None, "")
 
 
-def test_registered_secret_is_masked_wherever_it_stands() -> None:
+def test_a_registered_secret_is_masked_everywhere() -> None:
     secret = 'canary "with" quotes/+'
     register_secret(secret)
     register_secret(secret)
@@ -124,7 +124,7 @@ def test_every_kind_of_value_becomes_plain_data() -> None:
     }
 
 
-def test_value_that_holds_itself_comes_to_an_end() -> None:
+def test_a_self_referencing_value_terminates() -> None:
     value: dict[str, object] = {}
     value["again"] = [value]
     assert json.dumps(sanitize(value)).count("again") < 10

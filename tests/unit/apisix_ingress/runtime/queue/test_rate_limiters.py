@@ -88,7 +88,7 @@ def test_bucket_refuses_senseless_figures(qps: float, burst: int) -> None:
         Bucket[str](qps, burst, clock=FakeClock())
 
 
-def test_max_of_takes_the_longest_delay_and_counts_everywhere() -> None:
+def test_max_of_uses_the_longest_delay_and_counts_in_every_limiter() -> None:
     slow = FastSlow[str](1, 5, fast_tries=1)
     fast = ExponentialBackoff[str](2, 100)
     limiter = MaxOf[str](slow, fast)
@@ -98,6 +98,6 @@ def test_max_of_takes_the_longest_delay_and_counts_everywhere() -> None:
     assert (slow.failures("a"), fast.failures("a"), limiter.failures("a")) == (0, 0, 0)
 
 
-def test_max_of_nothing_is_refused() -> None:
+def test_the_maximum_of_no_limiters_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least one"):
         MaxOf[str]()

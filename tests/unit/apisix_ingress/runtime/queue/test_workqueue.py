@@ -83,7 +83,7 @@ def test_groups_take_turns_in_the_urgent_lane_too() -> None:
     assert take_all(queue) == ["a1", "b1", "a2"]
 
 
-def test_expedited_key_goes_to_the_urgent_lane_if_it_is_dirty_and_only_then() -> None:
+def test_only_a_dirty_key_is_expedited_to_the_urgent_lane() -> None:
     queue = make_shared_queue()
     queue.add("a1")
     queue.add("a2")
@@ -124,7 +124,7 @@ def test_done_without_get_raises() -> None:
         queue.done("a")
 
 
-def test_burst_of_nothing_is_refused() -> None:
+def test_a_burst_of_zero_is_rejected() -> None:
     with pytest.raises(ValueError, match="urgent_burst"):
         make_queue(FakeClock(), urgent_burst=0)
 
@@ -132,7 +132,7 @@ def test_burst_of_nothing_is_refused() -> None:
 # Lanes.
 
 
-def test_urgent_key_goes_first() -> None:
+def test_an_urgent_key_is_processed_first() -> None:
     queue = make_queue(FakeClock())
     for key in ("a", "b"):
         queue.add(key)
@@ -223,7 +223,7 @@ def test_delay_of_a_dirty_key_is_ignored() -> None:
     assert take_all(queue) == ["a"]
 
 
-def test_delay_of_a_processed_key_runs_on_its_own() -> None:
+def test_the_delay_of_a_key_in_process_runs_independently() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     queue.add("a")
@@ -296,7 +296,7 @@ async def test_getter_wakes_when_a_delayed_key_is_due() -> None:
     assert queue.delayed == 1
 
 
-async def test_no_timer_runs_while_nobody_waits() -> None:
+async def test_no_timer_runs_without_waiters() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     queue.add_after("a", 5)
@@ -326,7 +326,7 @@ async def test_timer_sleeps_again_after_a_delay_that_was_cut_short() -> None:
     assert await second == "b"
 
 
-async def test_new_timer_follows_one_that_ran_out() -> None:
+async def test_a_new_timer_follows_an_expired_one() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     first, second = getters(queue, 2)
@@ -339,7 +339,7 @@ async def test_new_timer_follows_one_that_ran_out() -> None:
     assert await second == "b"
 
 
-async def test_wake_up_of_a_cancelled_getter_goes_to_the_next_one() -> None:
+async def test_the_wake_up_of_a_cancelled_getter_is_passed_on() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     first, second = getters(queue, 2)
@@ -352,7 +352,7 @@ async def test_wake_up_of_a_cancelled_getter_goes_to_the_next_one() -> None:
     assert await second == "a"
 
 
-async def test_cancelled_getter_leaves_nothing_behind() -> None:
+async def test_a_cancelled_getter_leaves_no_waiter() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     (getter,) = getters(queue, 1)
@@ -365,7 +365,7 @@ async def test_cancelled_getter_leaves_nothing_behind() -> None:
     assert await queue.get() == "a"
 
 
-async def test_getter_whose_key_was_taken_goes_on_waiting() -> None:
+async def test_a_getter_keeps_waiting_when_its_key_was_taken() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     (getter,) = getters(queue, 1)
@@ -397,7 +397,7 @@ async def test_idle_waits_for_dirty_and_processed_keys_but_not_for_later_ones() 
     await waiter
 
 
-async def test_idle_goes_on_waiting_when_a_key_came_before_it_could_run() -> None:
+async def test_waiting_for_idle_continues_when_a_key_arrived_first() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     queue.add("a")
@@ -411,7 +411,7 @@ async def test_idle_goes_on_waiting_when_a_key_came_before_it_could_run() -> Non
     await waiter
 
 
-async def test_cancelled_idle_leaves_nothing_behind() -> None:
+async def test_a_cancelled_wait_for_idle_leaves_no_waiter() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     queue.add("a")
@@ -427,7 +427,7 @@ async def test_cancelled_idle_leaves_nothing_behind() -> None:
 # Shutdown.
 
 
-async def test_drain_hands_out_what_is_dirty_once_and_takes_nothing_in() -> None:
+async def test_drain_returns_dirty_keys_once_and_accepts_none() -> None:
     clock = FakeClock()
     queue = make_queue(clock)
     for key in ("a", "b"):
@@ -509,7 +509,7 @@ def test_oldest_age_is_that_of_the_key_which_waits_longest() -> None:
     assert queue.oldest_age(clock.monotonic()) == 5
 
 
-def test_observer_is_told_depth_adds_retries_waits_and_work() -> None:
+def test_an_observer_receives_depth_adds_retries_waits_and_work() -> None:
     clock, observer = FakeClock(start=0), Recorder()
     queue = make_queue(clock, observer=observer)
     queue.add("a")

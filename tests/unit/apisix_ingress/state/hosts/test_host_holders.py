@@ -13,7 +13,7 @@ def settled() -> tuple[HostHolders, list[IndexKey]]:
     return holders, heard
 
 
-def test_nobody_holds_a_host_before_the_table_is_settled() -> None:
+def test_no_namespace_holds_a_host_before_the_table_is_settled() -> None:
     holders = HostHolders(lambda read: None)
     holders.claim(A1, ["x.test"])
     assert (holders.holder("x.test"), holders.is_settled) == ("", False)
@@ -21,7 +21,7 @@ def test_nobody_holds_a_host_before_the_table_is_settled() -> None:
     assert (holders.holder("x.test"), holders.is_settled) == ("a", True)
 
 
-def test_host_stays_until_the_last_object_of_its_namespace_is_gone() -> None:
+def test_a_host_stays_until_the_last_object_of_its_namespace_is_deleted() -> None:
     holders, heard = settled()
     holders.claim(A1, ["x.test"])
     holders.claim(A2, ["x.test"])

@@ -49,7 +49,7 @@ def test_objects_of_one_namespace_are_not_reported() -> None:
     assert found.notes(key("red"), {"a.test", "*.test"}) == ()
 
 
-def test_nothing_is_kept_of_what_is_gone() -> None:
+def test_deleted_objects_are_forgotten() -> None:
     found = SharedHosts()
     for space in ("red", "blue"):
         found.replace(key(space), (), HOSTS)

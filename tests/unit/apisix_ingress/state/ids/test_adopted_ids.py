@@ -55,7 +55,7 @@ def test_name_keeps_the_short_id_that_a_gateway_has_for_it_although_it_is_younge
     assert (found.short(), found.ids.known_id("upstreams", FIRST)) == ([SECOND], wide_id(FIRST))
 
 
-def test_name_keeps_the_wide_id_that_a_gateway_has_for_it_although_nobody_else_is_left() -> None:
+def test_a_name_keeps_its_wide_id_without_any_rival() -> None:
     found = Gateways({FIRST: OLD})
     found.say((wide_id(FIRST), FIRST))
     assert found.short() == []
@@ -128,7 +128,7 @@ def test_if_nothing_distinguishes_names_the_older_one_has_the_short_id() -> None
     assert found.short() == [SECOND]
 
 
-def test_record_of_nobody_who_is_known_changes_nothing() -> None:
+def test_a_record_of_an_unknown_owner_changes_nothing() -> None:
     found = Gateways({"lone": OLD}, kind="ssls")
     found.say(SHORT, wide_id(FIRST))
     assert found.ids.known("ssls") == ("lone",)
@@ -145,7 +145,7 @@ def test_older_owner_has_the_short_id_where_clusters_disagree(order: tuple[str, 
     assert found.short() == [FIRST]
 
 
-def test_cluster_that_is_written_to_counts_more_than_one_that_comes_back() -> None:
+def test_a_cluster_being_written_to_outranks_one_that_returns() -> None:
     found = Gateways({FIRST: OLD, SECOND: YOUNG})
     found.say((SHORT, SECOND))
     found.written[RecordKey("upstreams", SHORT)] = (SECOND,)
@@ -153,7 +153,7 @@ def test_cluster_that_is_written_to_counts_more_than_one_that_comes_back() -> No
     assert found.short() == [SECOND]
 
 
-def test_short_id_that_one_cluster_has_counts_more_than_the_wide_one_of_another() -> None:
+def test_a_short_id_in_one_cluster_outranks_a_wide_id_in_another() -> None:
     for order in ((SHORT, wide_id(FIRST)), (wide_id(FIRST), SHORT)):
         found = Gateways({FIRST: OLD}, compatible=False)
         for id_ in order:

@@ -48,7 +48,7 @@ class Table:
         return not any(getattr(self.ids, name) for name in tables)
 
 
-def test_names_share_a_short_id_and_each_has_a_read_of_its_own() -> None:
+def test_names_that_share_a_short_id_have_separate_reads() -> None:
     assert {IdTable.slot("routes", name) for name in COLLIDING} == {SLOT}
     assert len({id_read("routes", name) for name in COLLIDING}) == len(COLLIDING)
 
@@ -88,7 +88,7 @@ def test_owner_that_does_not_exist_yet_is_the_youngest(order: tuple[tuple[str, C
     assert table.short() == [SECOND]
 
 
-def test_name_that_is_asked_for_yields_to_one_in_use_and_hears_of_it() -> None:
+def test_a_requested_name_yields_to_one_in_use_and_is_notified() -> None:
     """A route reads the id of its upstream before any upstream is in use."""
     table = Table()
     assert table.of(SECOND) == SLOT.id
@@ -97,14 +97,14 @@ def test_name_that_is_asked_for_yields_to_one_in_use_and_hears_of_it() -> None:
     assert table.of(SECOND) == wide_id(SECOND)
 
 
-def test_both_names_hear_when_an_older_one_takes_the_short_id() -> None:
+def test_both_names_are_notified_when_an_older_name_takes_the_short_id() -> None:
     table = Table()
     table.use(FIRST, YOUNG)
     table.use(SECOND, OLD)
     assert set(table.heard) == {id_read("routes", FIRST), id_read("routes", SECOND)}
 
 
-def test_a_younger_name_that_comes_later_changes_nothing() -> None:
+def test_a_younger_name_added_later_changes_nothing() -> None:
     table = Table()
     table.use(FIRST)
     assert table.of(SECOND) == wide_id(SECOND)
@@ -112,7 +112,7 @@ def test_a_younger_name_that_comes_later_changes_nothing() -> None:
     assert table.heard == []
 
 
-def test_names_of_two_kinds_never_meet() -> None:
+def test_names_of_two_kinds_never_collide() -> None:
     table = Table()
     table.use(FIRST)
     assert table.ids.id_of("upstreams", SECOND) == short_id(SECOND)
@@ -144,14 +144,14 @@ def test_all_readers_expect_the_short_id_once_it_is_unused() -> None:
     assert table.of(SECOND) == SLOT.id
 
 
-def test_of_names_that_nobody_uses_one_has_the_short_id_when_the_table_is_settled() -> None:
+def test_one_of_the_unused_names_has_the_short_id_of_a_settled_table() -> None:
     table = Table()
     assert table.short((SECOND, FIRST)) == [SECOND, FIRST]
     table.ids.settle()
     assert (table.short(), table.heard) == ([FIRST], [id_read("routes", SECOND)])
 
 
-def test_name_keeps_its_id_when_an_older_owner_comes_later() -> None:
+def test_a_name_keeps_its_id_when_an_older_owner_appears_later() -> None:
     table = Table(settled=True)
     table.use(SECOND, YOUNG)
     table.use(FIRST, OLD)
@@ -166,14 +166,14 @@ def test_name_keeps_its_wide_id_when_the_short_one_becomes_free() -> None:
     assert (table.of(SECOND), table.heard) == (wide_id(SECOND), [])
 
 
-def test_name_that_was_asked_for_first_keeps_the_short_id_of_a_settled_table() -> None:
+def test_the_first_requested_name_keeps_the_short_id_of_a_settled_table() -> None:
     table = Table(settled=True)
     assert table.of(SECOND) == SLOT.id
     table.use(FIRST)
     assert (table.short(), table.heard) == ([SECOND], [])
 
 
-def test_name_with_two_owners_stays_until_both_are_gone() -> None:
+def test_a_name_with_two_owners_stays_until_both_are_deleted() -> None:
     table = Table(settled=True)
     for claimant in (OLD, OLD, YOUNG):
         table.use(FIRST, claimant)
@@ -185,7 +185,7 @@ def test_name_with_two_owners_stays_until_both_are_gone() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_name_that_nobody_reads_or_uses_any_more_is_forgotten(settled: bool) -> None:
+def test_an_unread_and_unused_name_is_forgotten(settled: bool) -> None:
     table = Table(settled=settled)
     table.use(FIRST)
     for name in (SECOND, THIRD, FIRST):
@@ -198,7 +198,7 @@ def test_name_that_nobody_reads_or_uses_any_more_is_forgotten(settled: bool) -> 
     assert table.is_empty
 
 
-def test_free_short_id_goes_to_a_new_name() -> None:
+def test_a_free_short_id_is_given_to_a_new_name() -> None:
     table = Table(settled=True)
     table.use(FIRST)
     table.release(FIRST)
@@ -218,7 +218,7 @@ def test_a_short_id_held_for_an_unknown_name_is_not_free() -> None:
     assert table.of(FIRST) == wide_id(FIRST)
 
 
-def test_name_that_comes_back_has_the_wide_id_that_a_gateway_holds_for_it() -> None:
+def test_a_restored_name_has_the_wide_id_held_in_a_gateway() -> None:
     table = Table(settled=True)
     table.held[RecordKey("routes", wide_id(FIRST))] = (FIRST,)
     assert table.of(FIRST) == wide_id(FIRST)

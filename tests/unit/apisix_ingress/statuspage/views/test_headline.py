@@ -55,7 +55,7 @@ async def test_service_without_endpoints_needs_attention() -> None:
     assert detail == "0 of 1 route live on 1 gateway cluster."
 
 
-async def test_gateway_that_is_away_comes_first() -> None:
+async def test_an_unreachable_gateway_is_listed_first() -> None:
     outage = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, tzinfo=UTC))
     clusters = [ScriptedCluster("up"), ScriptedCluster("down", taken_over=False, outage=outage)]
     broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])

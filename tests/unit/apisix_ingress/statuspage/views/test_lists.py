@@ -130,7 +130,7 @@ async def test_host_of_ingress_nginx_leads_to_its_ingresses() -> None:
 
 
 @pytest.mark.parametrize("page", ["hosts", "problems", "certificates", "changes", "gateway-api"])
-async def test_list_of_an_empty_world_says_so(page: str) -> None:
+async def test_the_list_of_an_empty_cluster_says_so(page: str) -> None:
     async with served(make_harness()) as harness:
         assert (await harness.data(page))["total"] == 0
         assert (await harness.ask(f"/status/{page}?q=nothing")).status == 200

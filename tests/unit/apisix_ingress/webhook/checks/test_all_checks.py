@@ -73,7 +73,7 @@ def test_what_is_neither_made_nor_changed_is_allowed(operation: str) -> None:
     assert make_checks().verdict(replace(review, operation=operation)) == ALLOWED
 
 
-def test_status_is_not_looked_at() -> None:
+def test_status_is_ignored() -> None:
     review = make_review(manifest({"http": 7}), manifest({"http": 8}), subresource="status")
     assert make_checks().verdict(review) == ALLOWED
 
@@ -132,7 +132,7 @@ def test_code_that_the_settings_refuse_is_denied() -> None:
     assert [text.split(":")[0] for text in got.denials] == ["spec.http[0].plugins[0].name"]
 
 
-def test_consumer_name_that_no_gateway_takes_is_denied() -> None:
+def test_a_consumer_name_invalid_for_gateways_is_denied() -> None:
     spec = dict(WITH_CLASS)["ApisixConsumer"]
     got = ask(make_checks(), manifest(spec, kind="ApisixConsumer", name="a.b"))
     assert got.denials[0].startswith("metadata.name: the username default_a.b is invalid")
@@ -242,7 +242,7 @@ def test_translators_warnings_are_passed_on() -> None:
     )
 
 
-def test_annotations_that_do_nothing_are_reported() -> None:
+def test_annotations_without_effect_are_reported() -> None:
     values = {
         "k8s.apisix.apache.org/enable-websockets": "true",
         "k8s.apisix.apache.org/nothing-like-it": "1",
@@ -364,7 +364,7 @@ TELLING = (
 
 
 @pytest.mark.parametrize(("kind", "spec"), TELLING)
-def test_who_is_not_known_learns_nothing_of_secrets_and_other_namespaces(kind: str, spec: JsonObject) -> None:
+def test_unauthorized_clients_learn_nothing_of_secrets_and_other_namespaces(kind: str, spec: JsonObject) -> None:
     taken = make_custom(
         "theirs",
         namespace="other",
@@ -393,7 +393,7 @@ def test_unknown_clients_learn_about_problems_in_the_object_itself() -> None:
     assert got.warnings == ()
 
 
-def test_address_of_another_namespace_is_a_warning_to_who_is_known_and_nothing_to_others() -> None:
+def test_address_of_another_namespace_warns_authorized_clients_only() -> None:
     options = Options(external_addresses="refuse-internal", cross_namespace="grant")
     pod = Pod(Meta("Pod", "other", "web-0"), ("10.1.0.9",))
     checks = make_checks(pod, make_namespace("other"), options=options)

@@ -91,7 +91,7 @@ def test_mistakes_tell_where_they_are() -> None:
     assert set(got) == want
 
 
-def test_defaults_are_filled_in_before_conditions_are_looked_at() -> None:
+def test_defaults_are_filled_in_before_conditions_are_evaluated() -> None:
     subsystem = book().http
     assert subsystem.mistakes("limit-count", {"count": 1}) == ()
     assert subsystem.mistakes("limit-count", {"count": 1, "policy": "redis"}) == (("", "redis_password is required"),)
@@ -104,7 +104,7 @@ def test_empty_list_and_empty_mapping_are_one_to_a_gateway(schema: JsonObject, v
     assert of_field({"oneOf": [{"type": "string"}, schema]}, value) == []
 
 
-def test_plugin_that_is_off_is_not_looked_at() -> None:
+def test_a_disabled_plugin_is_not_checked() -> None:
     assert book().http.mistakes("limit-count", {"_meta": {"disable": True}}) == ()
     assert book().http.mistakes("limit-count", {"_meta": {"disable": False}}) == (("", "count is required"),)
 
@@ -132,11 +132,11 @@ def test_patterns_of_a_gateway_are_read_as_it_reads_them(pattern: str, text: str
     assert bool(of_field({"type": "string", "pattern": pattern}, text)) == is_wrong
 
 
-def test_pattern_that_takes_too_many_steps_decides_nothing() -> None:
+def test_a_pattern_above_the_step_limit_does_not_decide() -> None:
     assert of_field({"pattern": r"^((?=a)a|aa?)+$"}, "a" * 60 + "b") == []
 
 
-def test_schema_that_is_none_checks_nothing() -> None:
+def test_a_malformed_schema_checks_nothing() -> None:
     deep: JsonObject = {}
     for _ in range(5000):
         deep = {"properties": {"x": deep}}
@@ -149,5 +149,5 @@ def test_schema_that_is_none_checks_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "want"), [("limit-cont", "limit-count"), ("keyauth", "key-auth"), ("no-such-plugin", None), ("", None)]
 )
-def test_nearest_name_is_told_if_one_is_alike(name: str, want: str | None) -> None:
+def test_the_most_similar_name_is_suggested(name: str, want: str | None) -> None:
     assert compile_subsystem(HTTP_PLUGINS).nearest(name) == want

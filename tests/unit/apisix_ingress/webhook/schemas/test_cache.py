@@ -69,7 +69,7 @@ async def test_subsystem_that_is_refused_has_no_plugins() -> None:
     assert cached.plugins() == (sorted(HTTP_PLUGINS), [])
 
 
-async def test_gateway_without_the_whole_list_is_asked_one_by_one() -> None:
+async def test_records_are_requested_one_by_one_without_a_complete_list() -> None:
     cached = Cached(
         {
             f"{BULK}http": GatewayRejected(404, "not found"),
@@ -168,7 +168,7 @@ async def test_a_missing_plugin_triggers_a_reload_soon_but_not_immediately() -> 
     await running(cached, story)
 
 
-async def test_cluster_that_is_away_is_asked_less_and_less_often() -> None:
+async def test_an_unreachable_cluster_is_queried_with_growing_delays() -> None:
     cached = Cached({f"{BULK}http": GatewayUnavailable("no answer")})
     waits: list[float] = []
 

@@ -69,7 +69,7 @@ def test_plugin_without_configuration_has_an_empty_one() -> None:
     assert ask(make_checks(make_service()), manifest(route_spec({"name": "redirect", "enable": True}))) == ALLOWED
 
 
-def test_plugin_that_is_not_enabled_is_not_looked_at() -> None:
+def test_a_plugin_that_is_not_enabled_is_not_checked() -> None:
     off = [plugin("limit-count", {}, enable=False), plugin("no-such-plugin", enable=False)]
     assert ask(make_checks(make_service()), manifest(route_spec(*off))) == ALLOWED
 
@@ -168,7 +168,7 @@ def test_plugins_of_one_cluster_are_checked_by_its_schemas_alone() -> None:
     )
 
 
-def test_cluster_without_a_plugin_is_asked_again() -> None:
+def test_a_cluster_without_a_plugin_is_queried_again() -> None:
     asked: list[str] = []
     checks = Checks(make_world(make_service()), Options(), lambda: {"a": book()}, FakeClock().now, asked.append)
     ask(checks, manifest(route_spec(plugin("limit-count", {}))))

@@ -108,7 +108,7 @@ def test_faults_of_one_request(
     assert ask(proxy) in (200, 201)
 
 
-def test_status_comes_with_the_words_and_the_pause_of_the_rule(proxy: AdminProxy) -> None:
+def test_a_status_has_the_text_and_delay_of_the_rule(proxy: AdminProxy) -> None:
     proxy.play({"action": "status", "status": 429, "retry_after": 7, "body": "slow down"})
     connection = connect(proxy)
     connection.request("GET", "/apisix/admin/routes")
@@ -162,7 +162,7 @@ def test_stopped_proxy_refuses_and_a_started_one_has_the_same_port(proxy: AdminP
     held.close()
 
 
-def test_gateway_that_is_gone_breaks_the_connection(gateway: DevGateway, tmp_path: Path) -> None:
+def test_a_stopped_gateway_breaks_the_connection(gateway: DevGateway, tmp_path: Path) -> None:
     with AdminProxy("http://127.0.0.1:1", "key", tmp_path) as proxy:
         assert ask(proxy) == 0
         (entry,) = proxy.entries()
@@ -238,7 +238,7 @@ def test_most_in_flight_counts_those_that_wait(proxy: AdminProxy) -> None:
         connection.close()
 
 
-def test_client_certificate_is_asked_for_and_noted(gateway: DevGateway, tmp_path: Path) -> None:
+def test_a_client_certificate_is_requested_and_recorded(gateway: DevGateway, tmp_path: Path) -> None:
     authority = CA()
     server, client = authority.issue_cert("127.0.0.1"), authority.issue_cert("client")
     ours, theirs = (ssl.SSLContext(each) for each in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT))
@@ -255,7 +255,7 @@ def test_client_certificate_is_asked_for_and_noted(gateway: DevGateway, tmp_path
         assert entry.certificate
 
 
-def test_command_runs_until_it_is_told_to_end(gateway: DevGateway, tmp_path: Path) -> None:
+def test_a_command_runs_until_sigterm(gateway: DevGateway, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "e2e.faults.proxies.admin_proxy", gateway.admin_url, "--folder", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as running:
         assert running.stdout is not None

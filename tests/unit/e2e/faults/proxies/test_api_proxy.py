@@ -82,7 +82,9 @@ def test_requests_are_distinguished(request_line: tuple[str, str, dict[str, str]
     assert tuple(about.get(name, "") for name in ("verb", "resource", "namespace", "name")) == want
 
 
-async def test_without_rules_all_comes_through_and_is_logged(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
+async def test_without_rules_every_request_passes_and_is_logged(
+    proxy: ApiProxy, session: aiohttp.ClientSession
+) -> None:
     assert await names(session) == ["one", "two"]
     async with session.post("/api/v1/namespaces/default/secrets", json=secret("three")) as reply:
         assert reply.status == 201
@@ -147,7 +149,7 @@ async def test_list_is_shortened_once(
     assert [await names(session), await names(session)] == [want, ["one", "two"]]
 
 
-async def test_watch_comes_through_event_by_event(
+async def test_a_watch_is_forwarded_event_by_event(
     proxy: ApiProxy, session: aiohttp.ClientSession, server: FakeApiServer
 ) -> None:
     async with session.get(WATCH) as reply:
@@ -156,7 +158,7 @@ async def test_watch_comes_through_event_by_event(
         assert await event(reply) == ("ADDED", "three")
 
 
-async def test_stalled_watch_stays_open_and_goes_on_with_what_it_held_up(
+async def test_a_stalled_watch_stays_open_and_resumes_with_the_held_events(
     proxy: ApiProxy, session: aiohttp.ClientSession, server: FakeApiServer
 ) -> None:
     async with session.get(WATCH) as reply:

@@ -41,7 +41,7 @@ def test_only_faults_that_can_be_played_now_are_accepted(rules: RuleFile) -> Non
     assert [each.action if each else None for each in got] == ["drop", None]
 
 
-def test_rule_runs_out_and_goes_on_counting_when_others_change(rules: RuleFile) -> None:
+def test_an_exhausted_rule_keeps_counting_when_others_change(rules: RuleFile) -> None:
     twice = {"action": "drop", "times": 2}
     rules.write([twice])
     assert rules.take(LIST) is not None

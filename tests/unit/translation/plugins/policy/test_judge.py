@@ -83,7 +83,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize(("name", "config", "path"), ADDRESSES, ids=lambda item: str(item)[:40])
-def test_address_in_a_plugin_goes_through_the_address_policy(name: str, config: JsonObject, path: str) -> None:
+def test_addresses_in_plugins_are_subject_to_the_address_policy(name: str, config: JsonObject, path: str) -> None:
     assert told(translate(name, config)[1]) == [("AddressRefused", path)]
     assert told(translate(name, config, options=Options(plugins="reviewed"))[1]) == []
     assert told(translate(name, config, options=Options())[1]) == []
@@ -316,7 +316,7 @@ def test_trusted_plugins_are_not_reviewed_but_code_still_is() -> None:
     assert told(translate("our-own", meta, options=trusting)[1]) == [("CodeRefused", CONFIG)]
 
 
-def test_code_is_the_business_of_its_own_setting() -> None:
+def test_code_is_governed_by_its_own_setting() -> None:
     allowed = Options(plugins="reviewed")
     assert told(translate("serverless-pre-function", {"functions": ["return 1"]}, options=allowed)[1]) == []
     assert told(translate("cors", {"_meta": {"pre_function": "return 1"}}, options=allowed)[1]) == []
@@ -326,7 +326,7 @@ def test_code_is_the_business_of_its_own_setting() -> None:
 @pytest.mark.parametrize(
     "inner", [None, 1, "x", [], {}, [1], [[1]], [{"rules": 1}], [{"actions": 7}], [{"actions": [1]}]]
 )
-def test_odd_shapes_break_nothing(name: str, inner: object) -> None:
+def test_unexpected_shapes_are_harmless(name: str, inner: object) -> None:
     for field in ("auth_plugins", "rules"):
         translate(name, {field: inner})
     assert isinstance(translate("cors", {"_meta": inner})[0], dict)

@@ -170,7 +170,7 @@ async def test_refused_connection_is_a_connect_error() -> None:
     assert got == ["ConnectError", "ConnectError"]
 
 
-async def test_a_gateway_that_can_not_be_reached_is_told_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_gateway_is_reported_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
     async def no_such_name(*args: object, **kwargs: object) -> list[object]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -197,7 +197,7 @@ async def test_unknown_host_is_a_connect_error(monkeypatch: pytest.MonkeyPatch) 
     assert got == ["ConnectError", "ConnectError"]
 
 
-async def test_a_name_that_has_another_address_by_now_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_is_resolved_again_when_its_address_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     addresses = iter(("127.0.0.77", "127.0.0.1"))  # where nobody listens, and where the gateway is
 
     async def moving(host: str, port: int, **kwargs: object) -> list[object]:
@@ -263,7 +263,7 @@ async def test_kept_connection_that_the_server_closes_is_not_silently_used_again
     assert requests == 4
 
 
-async def test_a_reply_that_nobody_asked_for_is_not_taken_for_the_next_one() -> None:
+async def test_an_unsolicited_response_is_not_used_for_the_next_request() -> None:
     answered, spoken = asyncio.Event(), asyncio.Event()
 
     async def speak_unasked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -355,7 +355,7 @@ async def test_request_and_reply_arrive_whole() -> None:
 
 @pytest.mark.parametrize("behaviour", [answer_without_a_length, answer_in_chunks])
 @pytest.mark.parametrize("size", [2, 100_000])
-async def test_a_reply_arrives_whole_however_its_end_is_told(behaviour: Behaviour, size: int) -> None:
+async def test_a_response_is_complete_however_its_end_is_signalled(behaviour: Behaviour, size: int) -> None:
     async with serving(behaviour) as url, both_clients() as clients:
         got = [(await client.put(url, content=b"x" * size)).content for client in clients]
     assert got == [b"all of it", b"all of it"]
@@ -371,7 +371,7 @@ async def test_a_header_that_would_end_a_line_is_not_sent(header: tuple[str, str
 
 
 @pytest.mark.parametrize("url", ["ftp://gateway", "http://", "gateway/routes"])
-async def test_an_address_that_is_none_is_told_apart_from_a_gateway_that_is_away(url: str) -> None:
+async def test_an_invalid_address_is_distinguished_from_an_unreachable_gateway(url: str) -> None:
     transport = AiohttpTransport(connections=1)
     with pytest.raises(httpx.UnsupportedProtocol):
         await transport.send(Request("PUT", url, [], b"{}", Limits()))
@@ -419,7 +419,7 @@ async def test_certificate_of_a_stranger_is_a_connect_error(tmp_path: Path) -> N
         (True, "localhost", "Hostname mismatch, certificate is not valid for 'localhost'."),
     ],
 )
-async def test_a_certificate_that_is_not_taken_is_told_with_where_to_look(
+async def test_a_rejected_certificate_is_reported_with_its_location(
     tmp_path: Path, trusted: bool, name: str, why: str
 ) -> None:
     files = Files(tmp_path)

@@ -48,14 +48,14 @@ class Scene:
         return [name for name in COLLIDING if self.ids.known_id("ssls", name) == SLOT.id]
 
 
-async def test_record_that_tells_no_name_belongs_to_who_wants_what_is_there() -> None:
+async def test_an_unnamed_record_belongs_to_the_owner_that_desires_it() -> None:
     scene = Scene()
     body = {**scene.young.body, "id": SLOT.id}
     await scene.adoptions.adopt("c1", {SLOT: ObservedRecord(replace(scene.young, body=body).digest)})
     assert (scene.short(), scene.translated) == ([SECOND], 1)
 
 
-async def test_nothing_is_translated_where_ids_are_as_they_were() -> None:
+async def test_unchanged_ids_cause_no_translation() -> None:
     scene = Scene()
     await scene.adoptions.adopt(
         "c1", {SLOT: ObservedRecord(scene.old.digest), scene.young.key: ObservedRecord(scene.young.digest)}
@@ -87,7 +87,7 @@ async def test_a_new_version_of_gateways_is_translated_before_the_first_write() 
 
 
 @pytest.mark.parametrize("renewed", [True, False])
-async def test_clusters_are_asked_anew_in_each_term(renewed: bool) -> None:
+async def test_clusters_are_queried_again_in_each_term(renewed: bool) -> None:
     scene = Scene()
     old, young = (ObservedRecord(b"", name=name) for name in (FIRST, SECOND))
     await scene.adoptions.adopt("c1", {SLOT: old})

@@ -63,14 +63,14 @@ class Gateway:
 
 
 @on_stage
-async def test_what_is_as_wanted_asks_nothing() -> None:
+async def test_matching_records_cause_no_request() -> None:
     gateway = Gateway()
     assert await gateway.is_equal(make_record(ROUTE, uri="/"), uri="/")
     assert gateway.asked == []
 
 
 @on_stage
-async def test_gateway_that_keeps_records_as_they_were_sent_is_not_asked() -> None:
+async def test_a_gateway_that_stores_records_unchanged_is_not_queried() -> None:
     gateway = Gateway()
     for version in ("APISIX/3.14.0", "APISIX/3.18.1", "APISIX/4.0"):
         assert not await gateway.is_equal(make_record(ROUTE, uri="/"), version, uri="/", priority=0)
@@ -150,7 +150,7 @@ async def test_secret_that_a_gateway_made_up_is_left_alone() -> None:
 
 
 @on_stage
-async def test_what_we_wrote_last_is_known_again_while_something_else_is_wanted() -> None:
+async def test_our_last_write_is_recognized_while_another_record_is_desired() -> None:
     gateway = Gateway()
     wrote, wanted = make_record(ROUTE, uri="/a"), make_record(ROUTE, uri="/b")
     found = {ROUTE: ObservedRecord(comparable("routes", {**wrote.body, "priority": 0}))}
@@ -175,7 +175,7 @@ def test_garbage_means_no_defaults(answer: bytes) -> None:
         {"schema/route": {"properties": {"priority": 7}}, HTTP: {"p": {"schema": []}}},
     ],
 )
-def test_schema_of_no_sense_fills_in_nothing(documents: dict[str, Any]) -> None:
+def test_a_malformed_schema_fills_in_no_defaults(documents: dict[str, Any]) -> None:
     record = make_record(ROUTE, plugins={"p": {}})
     assert not asyncio.run(Gateway(documents).is_equal(record, priority=0, plugins={"p": {"a": 1}}))
 
@@ -194,7 +194,7 @@ async def test_refusal_counts_for_an_hour() -> None:
 
 
 @on_stage
-async def test_gateway_that_does_not_answer_is_asked_again_next_time_but_not_at_length() -> None:
+async def test_an_unresponsive_gateway_is_queried_again_later_with_a_short_timeout() -> None:
     gateway, record = Gateway({}), make_record(ROUTE, uri="/", plugins={"p": {}})
     gateway.error = lambda: GatewayUnavailable("no answer")
     for _ in range(2):
@@ -203,7 +203,7 @@ async def test_gateway_that_does_not_answer_is_asked_again_next_time_but_not_at_
 
 
 @on_stage
-async def test_slow_gateway_holds_nobody_up() -> None:
+async def test_a_slow_gateway_delays_no_other() -> None:
     async def read(path: str) -> bytes:
         await asyncio.sleep(PATIENCE * 0.6)
         return b"{}"
@@ -215,7 +215,7 @@ async def test_slow_gateway_holds_nobody_up() -> None:
 
 
 @on_stage
-async def test_another_version_is_asked_anew() -> None:
+async def test_another_version_is_queried_again() -> None:
     gateway, record = Gateway(), make_record(ROUTE, uri="/")
     assert await gateway.is_equal(record, uri="/", priority=0)
     gateway.documents["schema/route"] = {"properties": {"priority": {"default": 7}}}
@@ -224,7 +224,7 @@ async def test_another_version_is_asked_anew() -> None:
 
 
 @on_stage
-async def test_plugin_that_came_later_is_asked_about_once_more() -> None:
+async def test_a_plugin_enabled_later_is_queried_again() -> None:
     gateway = Gateway()
     assert await gateway.is_equal(make_record(ROUTE, plugins={"p": {}}), priority=0, plugins={"p": {"a": 1}})
     gateway.asked.clear()

@@ -34,7 +34,7 @@ async def test_record_that_somebody_made_since_the_last_audit_is_neither_overwri
 
 
 @on_stage
-async def test_record_is_written_once_what_somebody_made_is_gone() -> None:
+async def test_a_record_is_written_once_the_foreign_record_is_deleted() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(30)
@@ -47,7 +47,7 @@ async def test_record_is_written_once_what_somebody_made_is_gone() -> None:
 
 
 @on_stage
-async def test_record_of_ours_that_nobody_knew_of_is_not_written_again() -> None:
+async def test_an_equal_unknown_record_of_ours_is_not_rewritten() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(30)
@@ -96,7 +96,7 @@ async def test_many_new_records_take_one_list() -> None:
 
 
 @on_stage
-async def test_record_waits_while_the_gateway_cannot_be_asked_what_it_has() -> None:
+async def test_a_record_waits_while_the_gateways_records_are_unknown() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(30)
@@ -144,7 +144,7 @@ async def test_id_changes_hands_only_after_everything_that_names_it_has_moved() 
 
 
 @on_stage
-async def test_id_of_an_object_that_cannot_be_translated_is_taken_once_that_is_gone() -> None:
+async def test_the_id_of_an_untranslatable_object_is_free_after_its_deletion() -> None:
     stage = Stage([upstream(SHORT, FORGED)], stored=[upstream(SHORT, VICTIM)])
     stage.wanted.held.add(SHORT)
     async with stage.running():

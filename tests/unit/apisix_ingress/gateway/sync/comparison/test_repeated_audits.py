@@ -32,7 +32,7 @@ async def test_no_write_starts_when_the_lease_may_run_out_during_it() -> None:
 
 
 @on_stage
-async def test_write_in_flight_at_the_end_of_a_term_is_unknown_and_the_next_term_reads_anew() -> None:
+async def test_a_write_in_flight_at_the_end_of_a_term_is_unknown_and_read_again() -> None:
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     stage.gateway.faults.slow = 1.0
     async with stage.running():
@@ -45,7 +45,7 @@ async def test_write_in_flight_at_the_end_of_a_term_is_unknown_and_the_next_term
 
 
 @on_stage
-async def test_each_audit_tells_the_version_of_the_gateway() -> None:
+async def test_each_audit_reports_the_version_of_the_gateway() -> None:
     stage = Stage([UPSTREAM_RECORD])
     stage.gateway.version = "APISIX/3.18.0"
     async with stage.running():
@@ -95,7 +95,7 @@ async def test_audit_does_not_misjudge_what_is_written_meanwhile() -> None:
 
 
 @on_stage
-async def test_what_became_of_our_own_writes_that_nobody_answered_is_no_drift() -> None:
+async def test_the_effect_of_our_unanswered_writes_is_not_drift() -> None:
     keys = [RecordKey("upstreams", f"n{n}") for n in range(60)]
     stage = Stage([make_record(key) for key in keys])
     async with stage.running():
@@ -111,7 +111,7 @@ async def test_what_became_of_our_own_writes_that_nobody_answered_is_no_drift() 
 
 
 @on_stage
-async def test_failed_audit_is_tried_again_soon_and_changes_nothing() -> None:
+async def test_a_failed_audit_is_retried_soon_and_changes_nothing() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         stage.gateway.faults.down = True

@@ -66,14 +66,14 @@ async def story_of(fault: str, reason: str, cause: str) -> None:
         ("failing", "failing", "HTTP 503"),
     ],
 )
-def test_dead_cluster_is_told_once_within_ten_seconds_with_nothing_to_write(
+def test_a_dead_cluster_is_reported_once_within_ten_seconds_without_pending_writes(
     play: Play, fault: str, reason: str, cause: str
 ) -> None:
     play(story_of(fault, reason, cause))
 
 
 @on_stage
-async def test_refused_key_is_told_within_ten_seconds_with_nothing_to_write() -> None:
+async def test_a_refused_key_is_reported_within_ten_seconds_without_pending_writes() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(33.0)
@@ -85,7 +85,7 @@ async def test_refused_key_is_told_within_ten_seconds_with_nothing_to_write() ->
 
 
 @on_stage
-async def test_cluster_that_hangs_from_the_start_is_told_within_ten_seconds() -> None:
+async def test_a_cluster_that_hangs_from_the_start_is_reported_within_ten_seconds() -> None:
     stage = Stage([UPSTREAM_RECORD])
     stage.gateway.faults.hung = True
     async with stage.running():
@@ -229,7 +229,7 @@ async def test_without_an_interval_nothing_is_checked_until_an_audit_fails() -> 
 
 
 @on_stage
-async def test_lists_that_fail_alone_are_told_once_and_are_no_outage() -> None:
+async def test_single_failed_lists_are_reported_once_and_are_not_an_outage() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     stage = Stage([UPSTREAM_RECORD])
     with capture_logs() as lines:

@@ -191,7 +191,7 @@ async def under_attack(attack: Act, then: Act) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_new_route_is_there_in_time(attack: Act, play: Play) -> None:
+def test_a_new_route_is_served_in_time(attack: Act, play: Play) -> None:
     async def new_route(stage: SharedStage) -> None:
         number = len(stage.done)
         route = RecordKey("routes", f"v-new-{number}")
@@ -204,7 +204,7 @@ def test_new_route_is_there_in_time(attack: Act, play: Play) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_credential_that_is_taken_back_is_gone_in_time(attack: Act, play: Play) -> None:
+def test_a_revoked_credential_is_removed_in_time(attack: Act, play: Play) -> None:
     async def revoke(stage: SharedStage) -> None:
         other = make_record(VICTIM_CONSUMER, plugins={"key-auth": {"key": f"k{len(stage.done)}"}})
         stage.apply(other, urgent=True)

@@ -63,7 +63,7 @@ async def test_what_a_record_names_is_written_first_and_deleted_last() -> None:
 
 
 @on_stage
-async def test_successor_is_there_before_the_old_record_goes() -> None:
+async def test_the_successor_exists_before_the_old_record_is_deleted() -> None:
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     async with stage.running():
         stage.gateway.log.clear()
@@ -75,7 +75,7 @@ async def test_successor_is_there_before_the_old_record_goes() -> None:
 
 
 @on_stage
-async def test_delete_goes_on_when_a_write_before_it_keeps_failing() -> None:
+async def test_a_delete_proceeds_when_a_preceding_write_keeps_failing() -> None:
     stage = Stage([UPSTREAM_RECORD])
     refusing = FailingBackend(stage, OTHER, GatewayUnavailable("HTTP 502", status=502))
     async with stage.running():
@@ -184,7 +184,7 @@ async def test_state_of_a_record_that_is_to_go_is_pending() -> None:
 
 
 @on_stage
-async def test_what_a_take_over_writes_is_no_change_and_is_told_when_it_is_there() -> None:
+async def test_writes_of_a_takeover_are_not_changes_and_are_reported_when_live() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(1)

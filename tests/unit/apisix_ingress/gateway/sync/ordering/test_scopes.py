@@ -67,7 +67,7 @@ def test_stream_route_waits_for_stream_routes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["routes", "stream_routes", "ssls", "upstreams", "plugin_configs"])
-def test_what_its_own_namespace_writes_goes_before_a_delete(kind: RecordKind) -> None:
+def test_writes_of_the_same_namespace_precede_a_delete(kind: RecordKind) -> None:
     old = make_record(RecordKey(kind, "old"), hosts=["shop.test"], snis=["shop.test"])
     assert waits(old, make_route(NEW, "other.test"), written_by="here")
 
@@ -77,7 +77,7 @@ def test_what_others_refer_to_waits_for_no_other_namespace(kind: RecordKind) -> 
     assert not waits(make_record(RecordKey(kind, "old")), make_route(NEW))
 
 
-def test_consumer_waits_for_nothing_not_even_for_its_own_namespace() -> None:
+def test_a_consumer_waits_for_no_other_write() -> None:
     consumer = make_record(RecordKey("consumers", "old"))
     assert awaited(consumer.key, former(consumer)) == awaited(consumer.key, UNKNOWN) == ()
 
@@ -96,5 +96,5 @@ def test_route_of_many_or_deep_or_no_hosts_waits_for_all_writes(hosts: list[str]
     assert awaited(OLD, former(make_route(OLD, *hosts))) == (EVERYTHING,)
 
 
-def test_route_of_which_nothing_is_known_waits_for_all_writes() -> None:
+def test_a_route_without_known_references_waits_for_all_writes() -> None:
     assert awaited(OLD, UNKNOWN) == (EVERYTHING,)

@@ -101,7 +101,7 @@ async def test_one_of_several_global_rules_gets_the_plugin_that_all_ask_for() ->
 
 
 @on_stage
-async def test_one_that_comes_a_moment_later_is_asked_for_once_the_gateway_knows_of_the_other() -> None:
+async def test_a_late_rival_is_written_once_the_gateway_has_the_first_record() -> None:
     stage = Stage()
     Lagging(stage)
     async with stage.running():
@@ -122,7 +122,7 @@ async def test_what_was_given_a_moment_ago_counts_although_its_record_is_to_have
 
 
 @on_stage
-async def test_what_was_given_a_moment_ago_holds_nobody_up_who_asks_for_something_else() -> None:
+async def test_recently_set_keys_do_not_delay_other_claims() -> None:
     stage = Stage()
     Lagging(stage)
     async with stage.running():
@@ -152,7 +152,7 @@ async def test_what_is_being_given_counts_although_its_record_is_to_have_somethi
 
 
 @on_stage
-async def test_what_may_have_been_given_by_a_write_without_an_answer_counts_as_well() -> None:
+async def test_keys_possibly_set_by_an_unanswered_write_count() -> None:
     stage = Stage()
     Lagging(stage)
     put = stage.backend.put
@@ -174,7 +174,7 @@ async def test_what_may_have_been_given_by_a_write_without_an_answer_counts_as_w
 
 
 @on_stage
-async def test_when_the_one_in_front_goes_one_alone_follows() -> None:
+async def test_when_the_winner_is_deleted_exactly_one_follows() -> None:
     stage = Stage()
     Lagging(stage)
     async with stage.running():
@@ -188,7 +188,7 @@ async def test_when_the_one_in_front_goes_one_alone_follows() -> None:
 
 
 @on_stage
-async def test_nobody_waits_for_one_in_front_that_is_rejected() -> None:
+async def test_a_rejected_predecessor_delays_no_record() -> None:
     stage = Stage()
     lagging = Lagging(stage)
     lagging.rejected = OLD
@@ -200,7 +200,7 @@ async def test_nobody_waits_for_one_in_front_that_is_rejected() -> None:
 
 
 @on_stage
-async def test_nobody_waits_for_one_in_front_that_waits_itself() -> None:
+async def test_a_waiting_predecessor_delays_no_record() -> None:
     stage = Stage()
     Lagging(stage)
     split = {"rules": [{"weighted_upstreams": [{"upstream_id": "none"}]}]}
@@ -213,7 +213,7 @@ async def test_nobody_waits_for_one_in_front_that_waits_itself() -> None:
 
 
 @on_stage
-async def test_what_nobody_else_asks_for_is_written_at_once() -> None:
+async def test_uncontested_keys_are_written_immediately() -> None:
     stage = Stage()
     lagging = Lagging(stage)
     many = [keyed(RecordKey("consumers", f"c{number}"), f"k{number}") for number in range(20)]
@@ -224,7 +224,7 @@ async def test_what_nobody_else_asks_for_is_written_at_once() -> None:
 
 
 @on_stage
-async def test_hundreds_that_ask_for_one_thing_are_looked_at_one_after_the_other() -> None:
+async def test_hundreds_of_claimants_are_examined_one_after_the_other() -> None:
     stage = Stage()
     Lagging(stage)
     count = 200

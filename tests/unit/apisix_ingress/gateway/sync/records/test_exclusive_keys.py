@@ -67,7 +67,7 @@ class Exclusive:
 
 
 @on_stage
-async def test_what_a_deleted_record_had_goes_to_the_next_one_with_the_delete() -> None:
+async def test_keys_of_a_deleted_record_pass_on_with_the_delete() -> None:
     stage = Stage([rule(FIRST, "cors")])
     exclusive = Exclusive(stage)
     async with stage.running():
@@ -79,7 +79,7 @@ async def test_what_a_deleted_record_had_goes_to_the_next_one_with_the_delete() 
 
 
 @on_stage
-async def test_what_a_changed_record_no_longer_has_goes_to_the_next_one_with_the_change() -> None:
+async def test_keys_dropped_by_a_changed_record_pass_on_with_the_change() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
     async with stage.running():
@@ -152,7 +152,7 @@ async def test_what_lets_go_after_a_start_keeps_what_a_list_showed_and_has_the_r
         (None, {"cors": {}}, {}),
     ],
 )
-def test_a_rule_that_lets_go_keeps_the_plugins_it_has_as_they_are_wanted(
+def test_a_rule_that_releases_keys_keeps_its_other_plugins(
     had: dict[str, Any] | None, wanted: dict[str, Any], want: dict[str, Any]
 ) -> None:
     applied = None if had is None else Applied(found_of("global_rules", {"id": "first", "plugins": had}))
@@ -184,7 +184,7 @@ async def test_letting_go_is_tried_again_where_the_gateway_refuses_it() -> None:
 
 
 @on_stage
-async def test_what_another_record_keeps_is_asked_for_again_ever_more_rarely() -> None:
+async def test_keys_kept_by_another_record_are_retried_with_backoff() -> None:
     stage = Stage([rule(FIRST, "cors")])
     exclusive = Exclusive(stage)
     async with stage.running():
@@ -196,7 +196,7 @@ async def test_what_another_record_keeps_is_asked_for_again_ever_more_rarely() -
 
 
 @on_stage
-async def test_what_lets_go_has_what_it_wants_at_once_however_often_it_was_written_before() -> None:
+async def test_a_record_that_releases_keys_is_written_immediately_despite_earlier_writes() -> None:
     pairs = [("cors", "gzip"), ("gzip", "cors")]
     swaps = [[rule(key, p, f"own-{key.id}") for key, p in zip((FIRST, SECOND), pair, strict=True)] for pair in pairs]
     stage = Stage(swaps[0])
@@ -243,7 +243,7 @@ async def test_letting_go_that_fails_for_now_backs_off_and_is_tried_again_before
 
 
 @on_stage
-async def test_an_edit_that_ends_the_circle_lets_nothing_go() -> None:
+async def test_an_edit_that_breaks_the_cycle_releases_no_key() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
     async with stage.running():

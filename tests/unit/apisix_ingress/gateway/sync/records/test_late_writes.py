@@ -108,7 +108,7 @@ async def test_a_delete_that_was_carried_out_late_is_made_good() -> None:
 
 
 @on_stage
-async def test_what_was_late_is_no_drift_and_is_told() -> None:
+async def test_late_writes_are_reported_and_not_drift() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     stage = Stage()
     async with stage.running():
@@ -135,7 +135,7 @@ async def test_a_write_that_is_tried_again_as_it_was_needs_no_look() -> None:
 
 
 @on_stage
-async def test_many_late_writes_are_looked_at_once_and_no_delete_of_them_is_held_back() -> None:
+async def test_many_late_writes_are_verified_together_without_holding_deletes_back() -> None:
     stage, records = Stage(), many(40)
     stage.sync = stage.new_sync(concurrency=40)
     async with stage.running():

@@ -26,7 +26,7 @@ from tests.unit.apisix_ingress.gateway.sync.stage import (
 
 
 @on_stage
-async def test_rejected_record_harms_only_itself_and_is_told_in_the_gateways_words() -> None:
+async def test_a_rejected_record_affects_only_itself_and_quotes_the_gateway() -> None:
     stage = Stage([UPSTREAM_RECORD, make_record(ROUTE, upstream_id="u1", bad=True), make_record(OTHER)])
     async with stage.running():
         await asyncio.sleep(20)
@@ -60,7 +60,7 @@ async def test_rejected_update_leaves_the_old_version_for_those_that_name_it() -
 
 
 @on_stage
-async def test_record_waits_for_one_that_was_never_accepted_and_says_why() -> None:
+async def test_a_record_waits_for_a_rejected_one_and_says_why() -> None:
     stage = Stage([make_record(UPSTREAM, bad=True), ROUTE_RECORD])
     async with stage.running():
         want = RecordState("waiting", "waits for upstreams/u1, which the gateway rejected: upstreams/u1 is bad")
@@ -71,7 +71,7 @@ async def test_record_waits_for_one_that_was_never_accepted_and_says_why() -> No
 
 
 @on_stage
-async def test_record_that_waits_for_one_that_keeps_failing_says_so() -> None:
+async def test_a_record_waiting_for_a_failing_one_reports_it() -> None:
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     stage.gateway.faults.server_error = 1.0
     async with stage.running():
@@ -117,7 +117,7 @@ async def test_bug_in_a_write_is_retried_and_counts_as_lost() -> None:
 
 
 @on_stage
-async def test_record_at_which_the_gateway_fails_each_time_is_told_with_where_to_look() -> None:
+async def test_a_record_that_always_fails_is_reported_with_its_location() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     stage = Stage([make_record(OTHER)])
     error = GatewayUnavailable("PUT upstreams/u1: HTTP 500: Internal Server Error", status=500)
@@ -179,7 +179,7 @@ async def test_record_of_others_under_our_id_is_left_alone() -> None:
 
 
 @on_stage
-async def test_record_of_others_under_our_id_is_told_once_and_again_when_the_object_changes() -> None:
+async def test_a_foreign_record_under_our_id_is_reported_once_per_change_of_the_object() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     stage = Stage([UPSTREAM_RECORD])
     stage.gateway.stored |= {UPSTREAM: {"id": "u1"}, OTHER: {"id": "u2"}}

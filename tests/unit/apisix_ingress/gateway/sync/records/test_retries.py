@@ -93,7 +93,7 @@ def test_rate_limit_lets_a_burst_through_and_then_two_a_second() -> None:
     assert rate_delay(RecordSlot(OTHER), now) == 0
 
 
-def test_slot_that_says_nothing_any_more_is_dropped() -> None:
+def test_an_empty_slot_is_dropped() -> None:
     table = RecordTable()
     slot = table.timed[ROUTE] = table.slot(ROUTE)
     rate_delay(slot, 100.0)

@@ -82,7 +82,7 @@ def test_what_is_outstanding_is_queued_or_waits_for_something_that_queues_it() -
         assert Effect.ENQUEUE in effects, (phase, event)
 
 
-def test_a_flight_ends_with_exactly_one_account_of_what_the_gateway_holds() -> None:
+def test_a_write_ends_with_exactly_one_statement_of_the_gateways_record() -> None:
     accounts = {Effect.KEEP_WRITTEN, Effect.KEEP_UNWRITTEN, Effect.KEEP_UNKNOWN}
     for phase, event, after, effects in PAIRS:
         is_end = phase in (Phase.IN_FLIGHT, Phase.CHANGED) and after not in (Phase.IN_FLIGHT, Phase.CHANGED)

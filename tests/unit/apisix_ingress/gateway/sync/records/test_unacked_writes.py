@@ -58,7 +58,7 @@ def test_one_write_counts_once_however_often_it_was_lost() -> None:
     assert writes.may_be_overwritten == {UPSTREAM: 115}
 
 
-def test_an_audit_that_comes_too_early_asks_for_another_one() -> None:
+def test_an_early_audit_schedules_another_one() -> None:
     writes = Writes()
     writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
     writes.note(OTHER, make_record(OTHER), 115)

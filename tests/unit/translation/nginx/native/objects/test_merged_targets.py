@@ -33,7 +33,7 @@ def test_a_path_has_what_the_provider_adds_by_default(target: Target) -> None:
 
 
 @BOTH
-def test_what_no_path_takes_is_answered_with_404(target: Target) -> None:
+def test_requests_that_match_no_path_get_404(target: Target) -> None:
     got = routes(target, ingress("web", ("/foo", "Prefix")))
 
     (body,) = (body for body in got if "/*" in body["uris"])
