@@ -11,7 +11,7 @@ from apisix_ingress.model.json import JsonObject
 _TONES: Mapping[str, tuple[str, ...]] = {
     "good": ("applied", "in sync", "live", "wins", "valid", "ok", "created"),
     "busy": ("pending", "waiting", "writing", "starting", "updated"),
-    "warn": ("degraded", "warning", "incomplete", "expires soon", "may win", "no endpoints"),
+    "warn": ("degraded", "warning", "incomplete", "expires soon", "may win", "partial"),
     "bad": (
         "critical",
         "error",
@@ -23,6 +23,7 @@ _TONES: Mapping[str, tuple[str, ...]] = {
         "audit failed",
         "admin key refused",
         "not published",
+        "no endpoints",
         "expired",
         "not valid yet",
         "unreadable",

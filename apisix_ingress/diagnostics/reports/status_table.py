@@ -103,18 +103,19 @@ def _count(number: int, noun: str) -> str:
 
 
 def _led_by(leader: JsonObject) -> str:
-    where = f"(lease {leader['lease']})"
+    where = f" (lease {leader['lease']})" if leader["lease"] else ""
     age = leader["renewed_seconds_ago"]
     match leader["state"]:
         case "held":
-            return f"{leader['holder']} leads, renewed {age:g} s ago {where}"
+            renewed = f", renewed {age:g} s ago" if age is not None else ""
+            return f"{leader['holder']} leads{renewed}{where}"
         case "stale":
             since = f"for {age:g} s" if age is not None else "at any known time"
-            return f"no leader: {leader['holder']} has not renewed {since} {where}"
+            return f"no leader: {leader['holder']} has not renewed {since}{where}"
         case "free":
-            return f"no leader: the last one released the lease {where}"
+            return f"no leader: the last one released the lease{where}"
         case "absent":
-            return f"there has never been a leader {where}; set --namespace to the namespace of the controller"
+            return f"there has never been a leader{where}; set --namespace to the namespace of the controller"
         case "off":
             return "leader election is disabled"
-    return f"the leader is unknown {where}: {leader['problem']}"
+    return f"the leader is unknown{where}: {leader['problem']}"

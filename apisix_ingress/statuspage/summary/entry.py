@@ -14,9 +14,9 @@ from apisix_ingress.model.records import Record
 NOT_COMPARED = RecordState("pending", "not compared with this cluster by this replica")
 """The state of a record for a follower, or for a leader that has just started."""
 
-EntryStatus = Literal["applied", "unknown", "pending", "waiting", "rejected", "unreachable"]
+EntryStatus = Literal["applied", "unknown", "pending", "waiting", "partial", "rejected", "unreachable"]
 
-STATUSES: tuple[EntryStatus, ...] = ("applied", "unknown", "pending", "waiting", "rejected", "unreachable")
+STATUSES: tuple[EntryStatus, ...] = ("applied", "unknown", "pending", "waiting", "partial", "rejected", "unreachable")
 """States in which a record may be shown, the best first."""
 
 
@@ -65,8 +65,10 @@ class Entry:
 
     @property
     def status(self) -> EntryStatus:
-        """The worst of its states."""
+        """The worst of its states; `partial` if it is applied in some clusters and others are unreachable."""
         kinds = {"unknown" if state is NOT_COMPARED else state.kind for _, state in self.states}
+        if kinds >= {"applied", "unreachable"}:
+            kinds = (kinds - {"unreachable"}) | {"partial"}
         return next((each for each in reversed(STATUSES) if each in kinds), "applied")
 
     @property

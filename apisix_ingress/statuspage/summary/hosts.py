@@ -24,13 +24,14 @@ MOST_OWNERS = 5
 """Objects that are kept of one host."""
 
 RouteStatus = Literal[
-    "live", "unknown", "pending", "waiting", "no endpoints", "not published", "unreachable", "rejected"
+    "live", "unknown", "pending", "waiting", "partial", "no endpoints", "not published", "unreachable", "rejected"
 ]
 STATUSES: tuple[RouteStatus, ...] = (
     "live",
     "unknown",
     "pending",
     "waiting",
+    "partial",
     "no endpoints",
     "not published",
     "unreachable",
@@ -47,7 +48,7 @@ class Host:
         name: The host; `EVERY_HOST` for routes without one.
         routes: State → number of its routes.
         owners: The first objects that have routes for it, in order.
-        unpublished: The first objects with errors that name it.
+        unpublished: The first objects with errors that name it; one that is also an owner has an earlier version live.
         certificate: What TLS clients get.
     """
 
@@ -59,8 +60,10 @@ class Host:
 
     @property
     def status(self) -> RouteStatus:
-        """The worst state of its routes and objects."""
-        found = {*self.routes, "not published"} if self.unpublished else set(self.routes)
+        """The worst state of its routes and objects; `partial` if routes exist beside an unpublished object."""
+        found: set[RouteStatus] = set(self.routes)
+        if self.unpublished:
+            found.add("partial" if found else "not published")
         return next((each for each in reversed(STATUSES) if each in found), "live")
 
     def matches(self, words: Iterable[str]) -> bool:
@@ -72,10 +75,12 @@ class Host:
 def route_status(entry: Entry, entries: Mapping[RecordKey, Entry]) -> RouteStatus:
     """Return the state of a route: that of its record, or that an upstream of it has no nodes."""
     status = entry.status
-    if status != "applied":
+    if status != "applied" and status != "partial":
         return status
     used = (entries.get(key) for key in entry.record.refs)
-    return "no endpoints" if any(each.is_empty for each in used if each is not None) else "live"
+    if any(each.is_empty for each in used if each is not None):
+        return "no endpoints"
+    return "live" if status == "applied" else "partial"
 
 
 async def gather_hosts(

@@ -1,21 +1,22 @@
 """Lists of hosts, changes, objects of the Gateway API, and the search over all of them."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.gateway.sync.observer import Outage, RecordState
 from apisix_ingress.model.keys import RecordKey
 from tests.unit.apisix_ingress.statuspage.harness import ScriptedCluster, make_harness, served
-from tests.unit.translation.objects import OPTIONS, ingress, ingress_rule, make, rule, service, slice_of
-from tests.unit.translation.settling import settle
+from tests.unit.translation.objects import OPTIONS, fill, ingress, ingress_rule, make, rule, service, slice_of
+from tests.unit.translation.settling import prepare, settle
 from translation.nginx.options import NginxOptions
 
 ENDPOINTS = slice_of([{"addresses": ["10.0.0.7"]}])
+AWAY = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, 8, 55, 30, tzinfo=UTC))
 GOLDEN = Path(__file__).parents[4] / "golden" / "own" / "gateway-grpc-and-stream-routes" / "in.yaml"
 
 
@@ -46,6 +47,43 @@ async def test_host_of_an_object_that_is_not_published_is_listed() -> None:
     async with served(make_harness(lost)) as harness:
         (row,) = (await harness.data("hosts", q="lost"))["items"]
     assert (row["host"], row["status"], row["routes"]) == ("lost.example.org", "not published", 0)
+
+
+async def test_host_with_live_routes_is_partial_if_an_object_is_not_published() -> None:
+    lost = shop("lost", path="/c", backends=[{"serviceName": "gone", "servicePort": 80}])
+    async with served(make_harness(service(), ENDPOINTS, shop(), lost)) as harness:
+        (row,) = (await harness.data("hosts"))["items"]
+    assert row["status"] == "partial"
+
+
+async def test_host_whose_object_keeps_an_earlier_version_is_partial() -> None:
+    world, loop = prepare(service(), ENDPOINTS, shop())
+    loop.settle()
+    broken = shop(backends=[{"serviceName": "gone", "servicePort": 80}])
+    broken["metadata"]["generation"] = 2
+    fill(world, [broken])
+    loop.settle()
+    async with served(make_harness(world=world)) as harness:
+        (row,) = (await harness.data("hosts"))["items"]
+        page = (await harness.ask("/status/hosts")).text
+    assert (row["status"], row["routes"]) == ("partial", 1)
+    assert "earlier version live" in page
+
+
+async def test_host_is_partial_if_one_of_two_clusters_is_away() -> None:
+    away = RecordState("unreachable", "10.0.0.9:9180: Connection refused")
+    down = ScriptedCluster("down", taken_over=False, outage=AWAY)
+    harness = make_harness(service(), ENDPOINTS, shop(), clusters=[ScriptedCluster("up"), down])
+    down.states = dict.fromkeys(harness.world.desired.keys(), away)
+    async with served(harness):
+        (row,) = (await harness.data("hosts"))["items"]
+        tiles = {each["name"]: each for each in (await harness.data("overview"))["tiles"]}
+    assert row["status"] == "partial"
+    assert {name: (tiles[name]["warn"], tiles[name]["bad"]) for name in ("hosts", "routes", "upstreams")} == {
+        "hosts": (1, 0),
+        "routes": (1, 0),
+        "upstreams": (1, 0),
+    }
 
 
 async def test_follower_claims_to_know_no_state_of_a_host() -> None:
