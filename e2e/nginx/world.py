@@ -27,7 +27,7 @@ from translation.core.options import Options
 from translation.nginx.native.model import Note, Target
 from translation.nginx.native.write import native_manifests
 from translation.nginx.options import NginxOptions
-from translation.nginx.sources import values_of
+from translation.nginx.parsing import values_of
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.findings import judged
 

@@ -11,7 +11,8 @@ from translation.core.options import Options
 from translation.core.result import Translation
 from translation.ingress_spec import parse_ingress
 from translation.nginx.options import NginxOptions
-from translation.nginx.sources import bad_pattern, bad_wildcard, read_config, values_of, why_refused
+from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
+from translation.nginx.sources import read_config, why_refused
 from translation.nginx.tables.findings import Finding, judged
 
 REFUSED = "NginxNotServed"

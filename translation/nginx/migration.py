@@ -14,16 +14,15 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.nginx.ingress import refusals
 from translation.nginx.options import NginxOptions
+from translation.nginx.parsing import host_of, values_of
 from translation.nginx.servers import build_server
 from translation.nginx.snippets import suggestions
 from translation.nginx.sources import (
     Source,
-    host_of,
     is_served,
     read_config,
     source_of,
     sources_of_host,
-    values_of,
 )
 from translation.nginx.tables.annotations import SNIPPETS, TABLE
 from translation.nginx.tables.findings import Finding, judged
@@ -185,7 +184,7 @@ def _patterns(host: str, sources: list[Source]) -> Iterator[str]:
         return
     causes = dict.fromkeys(each.source.meta.key for each in server.locations if each.regex and each.source)
     for source in sources:
-        paths = len(list(source.paths(host)))
+        paths = len(source.paths(host))
         if not source.canary and source.meta.key not in causes and paths:
             named = ", ".join(map(str, causes))
             what = f"{paths} paths become case-insensitive patterns" if paths > 1 else "its path becomes a pattern"

@@ -10,15 +10,15 @@ from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import NGINX_CANARY_INDEX, NGINX_HOST_INDEX, NGINX_SERVICE_INDEX
 from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, Meta
 from apisix_ingress.state.view import View, oldest
-from translation.core.context import Context
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, class_of, in_scope
-from translation.ingress_spec import IngressSpec, Path, parse_ingress
-from translation.nginx.options import CATCH_ALL, NginxOptions
+from translation.ingress_spec import IngressSpec, Path
+from translation.nginx.options import NginxOptions
+from translation.nginx.parsing import parsed
 from translation.nginx.tables.annotations import SNIPPETS
 from translation.nginx.tables.config_map import Config
-from translation.nginx.tables.findings import Finding, judged
-from translation.nginx.tables.values import Values, compiles
+from translation.nginx.tables.findings import Finding
+from translation.nginx.tables.values import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Source:
         meta: Its metadata.
         spec: Its spec.
         values: Its annotations.
+        by_host: Server → the paths of its rules for it.
         closed: Why its paths respond with 503, also in ingress-nginx; else empty.
         shut: Why its paths respond with 503 here: they would lose a protection.
     """
@@ -36,6 +37,7 @@ class Source:
     meta: Meta
     spec: IngressSpec
     values: Values
+    by_host: Mapping[str, tuple[Path, ...]]
     closed: str = ""
     shut: str = ""
 
@@ -44,16 +46,9 @@ class Source:
         """Whether it is a canary of another Ingress."""
         return self.values.flag("canary")
 
-    def paths(self, host: str) -> Iterable[Path]:
-        """Yield the paths of its rules for a host."""
-        for rule in self.spec.rules:
-            if rule.http and host_of(rule.host) == host:
-                yield from rule.http.paths
-
-
-def host_of(host: str) -> str:
-    """Return the server that a rule's host names."""
-    return host.lower() or CATCH_ALL
+    def paths(self, host: str) -> tuple[Path, ...]:
+        """Return the paths of its rules for a host."""
+        return self.by_host.get(host, ())
 
 
 def read_config(view: View, options: NginxOptions) -> Config:
@@ -79,12 +74,6 @@ def is_served(item: CustomObject, view: View, options: Options, nginx: NginxOpti
     if not class_is_nginx(item, view, nginx) or not in_scope(item.meta.namespace, view, options):
         return False
     return not class_is_ours(item, view, options)
-
-
-def values_of(annotations: Mapping[str, str], prefix: str) -> Values:
-    """Return the annotations with a prefix, without it."""
-    start = f"{prefix}/"
-    return Values({name[len(start) :]: text for name, text in annotations.items() if name.startswith(start)})
 
 
 def sources_of_host(view: View, options: Options, nginx: NginxOptions, host: str) -> list[Source]:
@@ -117,16 +106,13 @@ def source_of(item: CustomObject, view: View, options: Options, nginx: NginxOpti
     """Return an Ingress as ingress-nginx serves it, or None if it does not serve it."""
     if not is_served(item, view, options, nginx):
         return None
-    values = values_of(item.meta.annotations, nginx.prefix)
-    config = read_config(view, nginx)
-    findings = tuple(judged(values, strict=nginx.strict))
-    scope = Context("Ingress", item.meta.namespace, view, options)
-    spec = parse_ingress(scope, item.spec)
-    if spec is None or why_refused(findings, config) or bad_pattern(spec, values) or bad_wildcard(spec, values):
+    found = parsed(item, view, options, nginx)
+    if found.spec is None or found.invalid or why_refused(found.findings, read_config(view, nginx)):
         return None
-    if nginx.disable_catch_all and spec.default_backend and not spec.rules:
+    if nginx.disable_catch_all and found.spec.default_backend and not found.spec.rules:
         return None
-    return Source(item.meta, spec, _effective(values, findings), _why_closed(findings), _why_shut(findings))
+    closed, shut = _why_closed(found.findings), _why_shut(found.findings)
+    return Source(item.meta, found.spec, found.values, found.paths, closed, shut)
 
 
 def why_refused(findings: Iterable[Finding], config: Config) -> str:
@@ -137,20 +123,6 @@ def why_refused(findings: Iterable[Finding], config: Config) -> str:
         if finding.annotation in SNIPPETS and not _takes_snippets(config):
             return f"{finding.annotation} is not allowed"
     return ""
-
-
-def bad_pattern(spec: IngressSpec, values: Values) -> str:
-    """Return a path that is an invalid regular expression; empty if all are valid."""
-    if not values.flag("use-regex") and not values.has("rewrite-target"):
-        return ""
-    paths = (path.path for rule in spec.rules if rule.http for path in rule.http.paths)
-    return next((path for path in paths if not compiles(f"^{path}")), "")
-
-
-def bad_wildcard(spec: IngressSpec, values: Values) -> str:
-    """Return a wildcard host with a redirect to www, which is invalid; empty without one."""
-    wildcards = (rule.host for rule in spec.rules if rule.host.startswith("*."))
-    return next(wildcards, "") if values.flag("from-to-www-redirect") else ""
 
 
 def _takes_snippets(config: Config) -> bool:
@@ -169,9 +141,3 @@ def _why_shut(findings: Iterable[Finding]) -> str:
         if finding.verdict.level == "refused" and finding.verdict.protects:
             return f"{finding.annotation} protects the path and cannot be served"
     return ""
-
-
-def _effective(values: Values, findings: Iterable[Finding]) -> Values:
-    """Return the effective annotations: an invalid value whose outcome is the default is ignored."""
-    ignored = {finding.annotation for finding in findings if finding.outcome == "default"}
-    return Values({name: text for name, text in values.given.items() if name not in ignored})

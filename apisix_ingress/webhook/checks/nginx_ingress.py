@@ -15,7 +15,8 @@ from translation.core.options import Options
 from translation.ingress_spec import IngressSpec, parse_ingress
 from translation.nginx.ingress import judge_ingress
 from translation.nginx.options import NginxOptions
-from translation.nginx.sources import host_of, is_served, sources_of_host, values_of
+from translation.nginx.parsing import host_of, values_of
+from translation.nginx.sources import is_served, sources_of_host
 from translation.nginx.tables.findings import UNKNOWN, judged
 
 _LITERAL = re.compile(r"/[A-Za-z0-9._/-]*")

@@ -17,7 +17,8 @@ from translation.nginx.native.objects.ingress import write_ingresses
 from translation.nginx.native.objects.upstreams import Upstreams
 from translation.nginx.native.plan import plan_host
 from translation.nginx.options import CATCH_ALL, NginxOptions
-from translation.nginx.sources import host_of, source_of
+from translation.nginx.parsing import host_of
+from translation.nginx.sources import source_of
 
 TARGETS: Mapping[str, Target] = {"ingress": "ingress", "apisixroute": "apisixroute", "httproute": "httproute"}
 _WRITERS: Mapping[Target, Callable[[HostPlan, Upstreams, str], Written]] = {

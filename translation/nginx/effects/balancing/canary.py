@@ -20,7 +20,8 @@ from translation.nginx.effects.balancing.backends import (
     service_values,
 )
 from translation.nginx.effects.branches import Site
-from translation.nginx.sources import Source, has_canaries, host_of, sources_of_host, sources_of_service
+from translation.nginx.parsing import host_of
+from translation.nginx.sources import Source, has_canaries, sources_of_host, sources_of_service
 from translation.nginx.tables.values import Values
 
 _HEX = "0123456789abcdef"

@@ -23,5 +23,5 @@ def test_text_of_several_lines_is_a_block() -> None:
 
 
 def test_texts_read_back_as_they_were() -> None:
-    texts = ["", "\n", " a\n b", "a \nb", "a\n\n", "\ta\nb", "yes", "1", "é\nü", "a\r\nb"]
+    texts = ["", "\n", " a\n b", "a \nb", "a\n\n", "\ta\nb", "yes", "1", "é\nü", "a\r\nb", "😀"]
     assert yaml.safe_load(printed(texts)) == texts
