@@ -92,7 +92,7 @@ SENTENCES = {
     "term.overrun": "work continued after leadership ended",
     "term.started": "this replica leads",
     "world.ready": "every object was read and translated",
-    "write.landed_late": "a write reached a gateway after its term",
+    "write.landed_late": "a write without a response took effect late",
 }
 """Event → sentence."""
 

@@ -33,7 +33,7 @@ class LiveUpdates:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Notify one client of changes until it disconnects; 503 if there are too many."""
         if self._closing or self._clients >= MOST_CLIENTS:
-            text = f"{MOST_CLIENTS} pages already receive updates; this one does not\n"
+            text = f"{MOST_CLIENTS} pages already receive updates, which is the limit; reload this page to update it\n"
             return web.Response(status=503, text=text, headers={hdrs.RETRY_AFTER: "10"})
         self._clients += 1
         try:

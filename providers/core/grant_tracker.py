@@ -50,11 +50,11 @@ class GrantTracker:
         records = self._world.desired.of_owner(owner).values()
         reason = ""
         if not all(is_granted(each, view) for each in references):
-            reason = "its last good records need a grant that was removed"
+            reason = "its last valid records need a grant that was removed"
         elif not are_open(destinations, view, self._options):
-            reason = "its last good records use an address that is refused now"
+            reason = "its last valid records use an address that is no longer permitted"
         elif rests_on_lost_host(records, owner.namespace, HostOwners(view, self._options)):
-            reason = "its last good records use a host that belongs to another namespace"
+            reason = "its last valid records use a host that belongs to another namespace"
         if reason:
             log.warning("object.withdrawn", object=str(owner), reason=reason)
         return bool(reason)

@@ -18,7 +18,7 @@ log = structlog.get_logger()
 SHARED_HOST = "HostShared"
 """Problem code: a host is used in several namespaces. The condition mentions it and stays True."""
 
-_OWNERSHIP = "have kubernetes.host_ownership: namespace set"
+_OWNERSHIP = "ask the operator to set kubernetes.host_ownership: namespace"
 
 CRASHED = "InternalError"
 """Problem code: the translation crashed. The traceback is logged separately."""

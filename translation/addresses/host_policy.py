@@ -39,7 +39,7 @@ _GATEWAY = "the gateway itself"
 _METADATA = "a name of cloud metadata"
 _NODE = "a name of the machine that runs the container"
 _LOOPBACK = "a name that resolves to a loopback address"
-_SPELT = "a name that resolves to any address it spells; write the address instead"
+_SPELT = "a name that resolves to the address it contains; write the address instead"
 
 _NAMES: dict[str, str] = {
     **dict.fromkeys(("localhost", "localhost.localdomain", "localhost4", "localhost6"), _GATEWAY),

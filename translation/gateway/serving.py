@@ -34,7 +34,7 @@ _ROUTES, _ENTRY, _EXTENSIONS = (f"translation.gateway.{part}" for part in ("rout
 
 def _route(translator: str) -> _Kind:
     condition = f"{_ROUTES}.attachment:has_parent_of_ours"
-    return _Kind(f"{_ROUTES}.{translator}", condition, "none of its parentRefs leads to a Gateway of this controller")
+    return _Kind(f"{_ROUTES}.{translator}", condition, "none of its parentRefs refers to a Gateway of this controller")
 
 
 def _policy(module: str, translator: str, otherwise: str = "it applies to no object of this controller") -> _Kind:
@@ -60,7 +60,7 @@ _KINDS: Mapping[str, _Kind] = {
     "Consumer": _Kind(
         f"{_EXTENSIONS}.gateway_consumer:translate_gateway_consumer",
         f"{_EXTENSIONS}.gateway_consumer:is_consumer_of_ours",
-        "its gatewayRef leads to no Gateway of this controller",
+        "its gatewayRef does not refer to a Gateway of this controller",
     ),
 }
 

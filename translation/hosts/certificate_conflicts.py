@@ -130,8 +130,8 @@ class Hosts:
             self._draft.warn(CONFLICT, path, f"{message}; use the same certificate or another host")
             return True
         message = (
-            f"host {host} is skipped: {stranger(winner)} {why} and has it with a different certificate"
-            " or client-auth settings; use another host, or have it removed there"
+            f"host {host} is skipped: {stranger(winner)}, which {why}, serves it with a different certificate"
+            " or client-auth settings; use another host, or ask that team to remove it"
         )
         self._draft.degrade(CONFLICT, path, message)
         return False

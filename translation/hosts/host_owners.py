@@ -127,8 +127,8 @@ class HostOwners:
         what = f"port {name[1:]}" if name.startswith(":") else f"host {name}"
         if owners:
             return (
-                f"{what} is skipped: it belongs to namespace {', '.join(owners)}; use another one, or have an"
-                f" object there that names it annotated with {SHARED_WITH}: {namespace}"
+                f"{what} is skipped: it belongs to namespace {', '.join(owners)}; use another one, or ask its owner"
+                f" to annotate the object that names it with {SHARED_WITH}: {namespace}"
             )
         if self._options.host_ownership == "assigned":
             return (

@@ -21,7 +21,9 @@ WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 """Moves the cursor of a terminal to the top, and clears the screen."""
 
-NamespaceOption = Annotated[str, Option("--namespace", "-n", metavar="NAMESPACE", help="Only objects in this one.")]
+NamespaceOption = Annotated[
+    str, Option("--namespace", "-n", metavar="NAMESPACE", help="Only objects in this namespace.")
+]
 KindOption = Annotated[
     list[str] | None,
     Option("--kind", metavar="KIND", help="Only this kind: Ingress, ar, …; may be repeated."),

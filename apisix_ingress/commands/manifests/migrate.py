@@ -67,14 +67,14 @@ def migrate(
 ) -> None:
     """Report how Ingresses of ingress-nginx would be served.
 
-    The report has a verdict on each annotation, Ingress and host. Without PATH the objects are read from the API
-    server; nothing is written there. Manifests should include Services, Secrets, ConfigMaps and IngressClasses. The
-    section ingress_nginx of the configuration has the flags of ingress-nginx.
+    The report lists the support for each annotation, Ingress and host. Without PATH, the objects are read from the API
+    server; nothing is written there. Manifests should include Services, Secrets, ConfigMaps and IngressClasses. Set the
+    flags of ingress-nginx in the section ingress_nginx of the configuration.
 
-    With --write, manifests that serve the same traffic without the provider are written to DIR, and DIR/DIFFERENCES.md
-    lists what they do not express.
+    With --write, native manifests for the same traffic are written to DIR. DIR/DIFFERENCES.md lists the settings that
+    they cannot express.
 
-    With --preflight, the cluster is checked instead: the exit status is 1 if a check fails.
+    With --preflight, the cluster is checked instead. The exit status is 1 if a check fails.
 
     Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, 2 on an error.
 

@@ -130,7 +130,8 @@ def check_classes(inventory: Inventory, kubernetes: KubernetesSettings) -> Check
         # It cannot be edited: spec.controller is immutable.
         right = f"delete the class and create it with spec.controller {kubernetes.ingress_class_controller}"
         fix = (
-            f"if that controller is gone, {right}; it is also served as it is. If not, configure another ingress_class"
+            f"if that controller is no longer used, {right} (this controller serves the class even if you do not);"
+            " otherwise set another kubernetes.ingress_class"
         )
         return warn("ingress-class", f"IngressClass {wanted} belongs to the controller {taken[0]}", fix)
     if ours:

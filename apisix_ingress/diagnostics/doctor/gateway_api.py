@@ -23,7 +23,7 @@ async def check_gateway_api(api: KubeApi, *, enabled: bool) -> Check:
     try:
         found, absent = await _served(api, _ROWS)
         if not found:
-            return ok(_NAME, "its CRDs are not installed; they are read as soon as they are")
+            return ok(_NAME, "its CRDs are not installed; their kinds are served as soon as they are")
         extensions, _ = await _served(api, EXTENSION_ROWS)
         release = await _release(api)
     except KubeError as error:

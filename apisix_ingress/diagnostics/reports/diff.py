@@ -27,7 +27,7 @@ DIFFERS = "[hidden, differs]"
 """Shown for a desired secret that differs from the gateway's."""
 
 SWEEP = (
-    "bulk delete held back: so many records whose objects this process has not seen are not deleted; if the"
+    "bulk delete held back: this process has not seen the objects of unusually many records; if the"
     " objects were removed on purpose, delete the records through the Admin API"
 )
 FOREIGN = "the id belongs to a record of another owner: adopt it with `apisix-ingress adopt`, or delete it"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from apisix_ingress.model.problem_codes.code import KEPT, Code
 
-_DETACHED = "The route is not attached there: the condition Accepted of that parent is False."
-_SHARE = "The condition ResolvedRefs is False; requests for that backend are answered with 500."
+_DETACHED = "The route is not attached: its condition Accepted for this parent is False."
+_SHARE = "The condition ResolvedRefs is False, and requests for the backend are answered with 500."
 
 GATEWAY_API_CODES = (
     Code(
@@ -18,7 +18,7 @@ GATEWAY_API_CODES = (
     Code(
         "AIX1002",
         "IncompatibleFilters",
-        "A rule has filters that exclude each other",
+        "A rule has filters that cannot be combined",
         KEPT,
         "Remove one of them.",
     ),
@@ -32,7 +32,7 @@ GATEWAY_API_CODES = (
     Code(
         "AIX1004",
         "NoMatchingParent",
-        "A parentRef names no listener of its Gateway",
+        "A parentRef does not match a listener of its Gateway",
         _DETACHED,
         "Correct sectionName and port, or add the listener.",
     ),
@@ -41,49 +41,49 @@ GATEWAY_API_CODES = (
         "NotAllowedByListeners",
         "No listener allows routes of this kind from this namespace",
         _DETACHED,
-        "Have allowedRoutes of the listener changed, or use another Gateway.",
+        "Ask the owner of the Gateway to change `allowedRoutes` of a listener, or use another Gateway.",
     ),
     Code(
         "AIX1006",
         "NoMatchingListenerHostname",
         "A route has no hostname in common with the listeners",
         _DETACHED,
-        "Use a hostname that a listener has.",
+        "Use a hostname that a listener serves.",
     ),
     Code(
         "AIX1007",
         "InvalidKind",
         "A reference names a kind that is not supported",
         _SHARE,
-        "Refer to a kind that the message names.",
+        "Refer to one of the kinds in the message.",
     ),
     Code(
         "AIX1008",
         "BackendNotFound",
         "A backend of a route does not exist, or has no such port",
         _SHARE,
-        "Create the Service, or correct name and port.",
+        "Create the Service, or correct its name or port.",
     ),
     Code(
         "AIX1009",
         "RefNotPermitted",
         "A reference to another namespace lacks its ReferenceGrant",
         _SHARE,
-        "Have a ReferenceGrant made in that namespace.",
+        "Ask the owner of the other namespace to create a ReferenceGrant there.",
     ),
     Code(
         "AIX1010",
         "Pending",
-        "A Gateway has no address, since the pool is used up",
+        "No address of the pool is left for a Gateway",
         _DETACHED,
-        "Have `gateway_api.address_pool` enlarged.",
+        "Ask the operator to add addresses to `gateway_api.address_pool`.",
     ),
     Code(
         "AIX1011",
         "ListenerNotReady",
         "A listener of a Gateway conflicts with another one or cannot be served",
-        "The listener is not served; its conditions have the reason of the specification. Other listeners are served.",
-        "Do as the message says: use another port or hostname, or correct the reference.",
+        "The listener is not served, and its conditions give the reason. Other listeners are not affected.",
+        "Follow the message: use another port or hostname, or correct the reference.",
     ),
     Code(
         "AIX1012",
@@ -95,9 +95,9 @@ GATEWAY_API_CODES = (
     Code(
         "AIX1013",
         "UnsupportedPolicy",
-        "A BackendTLSPolicy asks for what gateways cannot do, or conflicts with an older one",
-        "Requests to the Service are answered with 500, so that no request is sent without the verification.",
-        "Do as the message says: correct the reference, or remove the policy.",
+        "A BackendTLSPolicy needs a feature that gateways do not support, or conflicts with an older policy",
+        "Requests to the Service are answered with 500, because the connection cannot be verified.",
+        "Follow the message: correct the reference, or remove the policy.",
     ),
     Code(
         "AIX1014",

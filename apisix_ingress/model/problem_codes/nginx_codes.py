@@ -9,16 +9,17 @@ NGINX_CODES = (
         "AIX0606",
         "NginxNotServed",
         "An annotation of ingress-nginx has a value that is not valid, or protects something that cannot be protected",
-        "The Ingress, or the paths that the annotation is about, are not served: they answer 404 or 503. Other "
-        "Ingresses of the host are.",
-        "Correct the value, or replace the annotation as the message says. "
-        "The reference page `ingress-nginx` has the verdict on every annotation.",
+        "The Ingress, or its paths that the annotation concerns, are not served: they respond with 404 or 503. Other "
+        "Ingresses of the host are not affected.",
+        "Correct the value, or replace the annotation as the message describes. "
+        "The reference page `ingress-nginx` lists the support for every annotation.",
     ),
     Code(
         "AIX0607",
         "NginxDiffers",
         "An annotation of ingress-nginx is served with a difference",
         "The object is published and its condition is True. `lint`, `translate` and the log report the difference.",
-        "Read the difference in the message; the reference page `ingress-nginx` has the verdict on every annotation.",
+        "Decide whether the difference in the message matters. "
+        "The reference page `ingress-nginx` lists the support for every annotation.",
     ),
 )

@@ -82,7 +82,7 @@ POLICY_CODES = (
         "ForeignAddress",
         "A host is an address or name of another namespace or of the API server",
         WITHDRAWN,
-        "Use another host, or have a ReferenceGrant for the Service created in that namespace. Or ask the"
+        "Use another host, or ask the owner of that namespace to create a ReferenceGrant for the Service. Or ask the"
         " operator about `kubernetes.external_addresses`.",
     ),
 )

@@ -63,8 +63,8 @@ def taken_hosts(item: CustomObject, old: CustomObject | None, view: View, option
     new = (host for host in claimed_hosts(item) if host not in before)
     taken = ((host, owners.taken_by(namespace, host)) for host in new)
     return tuple(
-        f"host {host} belongs to namespace {', '.join(whose)}; use another host, or have an object there that names it "
-        f"annotated with {SHARED_WITH}: {namespace}"
+        f"host {host} belongs to namespace {', '.join(whose)}; use another host, or ask its owner to annotate the "
+        f"object that names it with {SHARED_WITH}: {namespace}"
         for host, whose in taken
         if whose
     )

@@ -47,7 +47,7 @@ def _unusable(spec: GatewaySpec, options: Options, assigned: str) -> Iterator[st
     for address in _asked(spec):
         if address.value in options.gateway_addresses:
             if address.value != assigned:
-                yield f"address {address.value} is not available: each Gateway has one, and another one may have this"
+                yield f"address {address.value} is not available: another Gateway may have it; remove or change it"
         elif address.value and address.value not in options.published_addresses:
             yield (
                 f"address {address.value} is neither in gateway_api.address_pool nor a published address; "

@@ -48,7 +48,9 @@ def pair_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reason
         return Unresolved(reason, f"{what} is not supported; refer to a Secret")
     key = ObjectKey("Secret", reference.namespace or owner.namespace, reference.name)
     if not draft.is_granted(owner.kind, owner.namespace, key):
-        return Unresolved("RefNotPermitted", f"{key} may not be referred to; create a ReferenceGrant there")
+        return Unresolved(
+            "RefNotPermitted", f"references to {key} are not permitted; create a ReferenceGrant in its namespace"
+        )
     secret = draft.view.get(Secret, key)
     if secret is None:
         return Unresolved(reason, f"{key} does not exist; create it or correct the name")
@@ -89,7 +91,9 @@ def ca_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reasons:
         return Unresolved(reasons[0], f"{reference.kind} is not supported; refer to a ConfigMap or Secret")
     key = ObjectKey(reference.kind, reference.namespace or owner.namespace, reference.name)
     if not draft.is_granted(owner.kind, owner.namespace, key):
-        return Unresolved("RefNotPermitted", f"{key} may not be referred to; create a ReferenceGrant there")
+        return Unresolved(
+            "RefNotPermitted", f"references to {key} are not permitted; create a ReferenceGrant in its namespace"
+        )
     text = _ca_text(draft, key)
     if text is None:
         return Unresolved(reasons[1], f"{key} does not exist, or has no {CA_KEY}")

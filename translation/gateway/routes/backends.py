@@ -130,7 +130,9 @@ def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wa
         return Invalid("InvalidKind", f"{what} is not supported; refer to a Service", path)
     key = ObjectKey("Service", reference.namespace or draft.namespace, reference.name)
     if not draft.is_granted(draft.kind, draft.namespace, key):
-        return Invalid("RefNotPermitted", f"{key} may not be referred to; create a ReferenceGrant there", path)
+        return Invalid(
+            "RefNotPermitted", f"references to {key} are not permitted; create a ReferenceGrant in its namespace", path
+        )
     service = draft.view.get(Service, key)
     if service is None:
         return Invalid("BackendNotFound", f"{key} does not exist; create it or correct the name", path)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from translation.plugins.policy.model import Plugin, allow, credentials, refuse
 
 _KEEPALIVE = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool"
-_DOCUMENT = "fetches a document that names further addresses, which are not checked"
+_DOCUMENT = "fetches a document with more addresses, which are not checked"
 _SESSIONS = "keeps sessions that routes of other teams may accept"
 _OAUTH = """
     secret secret_fallbacks app_secret redirect_uri cookie_expires_in set_userinfo_header code_header code_query timeout
@@ -44,7 +44,7 @@ ACCESS: Mapping[str, Plugin] = {
         plain="user_dn base_dn use_tls tls_verify uid hide_credentials realm",
         host="ldap_uri",
     ),
-    "ldap-auth-advanced": refuse("shares connections by a name that other teams may use as well"),
+    "ldap-auth-advanced": refuse("shares connections by a name that other teams may also use"),
     "multi-auth": allow("Tries several authentication methods; each is reviewed.", plugins="auth_plugins"),
     "forward-auth": allow(
         "Authorizes each request with a request to another address.",
@@ -91,9 +91,9 @@ ACCESS: Mapping[str, Plugin] = {
             allow_origins_by_regex allow_origins_by_metadata timing_allow_origins timing_allow_origins_by_regex""",
     ),
     "wolf-rbac": refuse(
-        "sends requests to the server of the consumer that the client chooses, even one of another team"
+        "sends requests to the server of a consumer that the client selects, even a consumer of another team"
     ),
-    "authz-keycloak": refuse("stores tokens of clients where routes of other teams find them"),
+    "authz-keycloak": refuse("stores client tokens where routes of other teams can read them"),
     "openid-connect": refuse(_DOCUMENT),
     "saml-auth": refuse(_SESSIONS),
     "cas-auth": refuse(_SESSIONS),

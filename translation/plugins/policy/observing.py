@@ -9,8 +9,8 @@ _BODIES = "include_req_body include_resp_body max_req_body_bytes max_resp_body_b
 _KEEPALIVE = "timeout keepalive keepalive_timeout keepalive_pool"
 _FORMAT = "log_format log_format_extra"
 _LOG = f"{_FORMAT} include_req_body_expr include_resp_body_expr"
-_METADATA = "Sends to the address in the plugin metadata, which administrators set."
-_BROKERS = "leads to brokers whose answers name further addresses, which are not checked"
+_METADATA = "Sends logs to the address in the plugin metadata, which administrators set."
+_BROKERS = "connects to brokers that can redirect it to other addresses, which are not checked"
 
 OBSERVING: Mapping[str, Plugin] = {
     "http-logger": allow(

@@ -6,6 +6,6 @@ PLAIN = """
 SENTINEL_PLAIN = "redis_{connect_timeout,read_timeout,master_name,role} sentinel_{username,password}"
 HOST = "redis_host"
 
-REDIRECTING = "leads to servers whose answers name further addresses, which are not checked"
+REDIRECTING = "connects to servers that can redirect it to other addresses, which are not checked"
 REFUSED = {"redis_cluster_nodes": REDIRECTING}
 SENTINEL_REFUSED = REFUSED | {"redis_sentinels[].{host,port}": REDIRECTING}

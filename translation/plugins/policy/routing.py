@@ -22,7 +22,7 @@ _HEALTH = f"""
 
 ROUTING: Mapping[str, Plugin] = {
     "traffic-split": allow(
-        "Sends a share of the requests elsewhere: only to addresses, never to records of the gateway.",
+        "Sends a share of the requests to other addresses; records of the gateway are not permitted.",
         plain=f"""
             rules[].weighted_upstreams[].weight
             {_UPSTREAM}.{{name,desc,type,scheme,key,hash_on,pass_host,upstream_host,retries,retry_timeout}}
@@ -51,7 +51,7 @@ ROUTING: Mapping[str, Plugin] = {
         "Runs other plugins conditionally; each is reviewed.", free="rules[].case", plugins="rules[].actions"
     ),
     "proxy-rewrite": allow(
-        "Rewrites the request, which still goes to the nodes of the upstream. Its priority is fixed.",
+        "Rewrites the request, but does not change its upstream. Its priority is fixed.",
         plain="""uri method host use_real_request_uri_unsafe
             headers.* headers.{set,add}.* headers.remove""",
         rewrites="regex_uri",
@@ -81,7 +81,7 @@ ROUTING: Mapping[str, Plugin] = {
     ),
     "grpc-web": allow("Translates gRPC-Web.", plain="cors_allow_headers max_req_body_size"),
     "http-dubbo": allow(
-        "Speaks Dubbo with the upstream.",
+        "Uses the Dubbo protocol for the upstream.",
         plain="""service_name service_version method params_type_desc serialization_header_key serialized
             connect_timeout read_timeout send_timeout max_req_body_size""",
     ),

@@ -23,7 +23,7 @@ ADMIN = "an address of the Admin API"
 CLOUD = f"{LINK_LOCAL}, which cloud metadata services use"
 METADATA_NAME = "a name of cloud metadata"
 LOOPBACK_NAME = "a name that resolves to a loopback address"
-SPELT = "a name that resolves to any address it spells; write the address instead"
+SPELT = "a name that resolves to the address it contains; write the address instead"
 SINGLE = (
     "a name without a namespace, which resolves to a Service in the gateway's namespace; "
     "write <service>.<namespace>.svc"

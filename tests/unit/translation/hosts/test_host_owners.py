@@ -87,8 +87,9 @@ def told(found: World, raw: JsonObject) -> list[str]:
 
 
 LEFT_OUT = (
-    "host {0} is skipped: it belongs to namespace victim; use another one, or have an object there that names it "
-    "annotated with apisix.apache.org/share-hosts-with: evil"
+    "host {0} is skipped: it belongs to namespace victim; use another one, or ask its owner to annotate the object "
+    "that names it "
+    "with apisix.apache.org/share-hosts-with: evil"
 )
 
 
@@ -382,7 +383,7 @@ def test_without_the_setting_both_objects_say_that_they_share_a_host() -> None:
         assert (problem.code, problem.severity) == ("HostShared", "warning")
         assert problem.message == (
             f"host own.test is also used in namespace {other}: routes there and here may match the same requests; "
-            "use different hosts, or have kubernetes.host_ownership: namespace set"
+            "use different hosts, or ask the operator to set kubernetes.host_ownership: namespace"
         )
     found.stores["ApisixRoute"].delete(key(new))
     loop.settle()

@@ -90,8 +90,8 @@ def test_older_object_of_another_namespace_has_the_host() -> None:
     assert (hosts(found, new), codes(found, new)) == ([], [CONFLICT])
     problem = found.reports[key(new)].problems[-1]
     assert problem.message == (
-        "host a.example.com is skipped: an ApisixTls in namespace red is older and has it with a different "
-        "certificate or client-auth settings; use another host, or have it removed there"
+        "host a.example.com is skipped: an ApisixTls in namespace red, which is older, serves it with a different "
+        "certificate or client-auth settings; use another host, or ask that team to remove it"
     )
 
 

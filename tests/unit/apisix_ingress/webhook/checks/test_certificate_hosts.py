@@ -147,7 +147,7 @@ def test_a_denial_is_reported_once_and_missing_objects_are_warnings() -> None:
     unknown = stored(tls("absent", namespace="other"), name="hidden", namespace="other", created="2020-01-01T00:00:00Z")
     got = verdict("ApisixTls", tls("one"), unknown)
     assert got.denials == ()
-    assert any("an ApisixTls in namespace other is older and has it" in text for text in got.warnings)
+    assert any("an ApisixTls in namespace other, which is older, serves it" in text for text in got.warnings)
 
 
 def test_other_demands_on_clients_are_denied() -> None:
@@ -176,8 +176,8 @@ def owned(*hosts: str, before: Iterable[str] | None = None, tells_others: bool =
 
 
 BELONGS = (
-    f"host {HOST} belongs to namespace victim; use another host, or have an object there that names it "
-    "annotated with apisix.apache.org/share-hosts-with: default"
+    f"host {HOST} belongs to namespace victim; use another host, or ask its owner to annotate the object that names it "
+    "with apisix.apache.org/share-hosts-with: default"
 )
 
 
