@@ -12,6 +12,7 @@ from functools import cache
 
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE, is_cut, object_name
 
@@ -46,10 +47,12 @@ def namespace_of_name(kind: RecordKind, name: str) -> str:
 
     A shortened name with the prefix of a kind, such as Ingress, is treated as a name of that kind.
     """
+    first, second, *_ = (*name.split("_"), "")
+    if first in GATEWAY_KINDS:
+        return second
     if not is_cut(name):
         owner = origin_of_name(kind, name)
         return owner.namespace if owner else ""
-    first, second, *_ = (*name.split("_"), "")
     prefixes = {row.record_prefix for row in RESOURCES.values() if kind in row.record_names}
     return second if first in prefixes else first
 

@@ -27,7 +27,6 @@ def cautions(settings: Settings) -> Iterator[str]:
     yield from _weakened(settings)
     yield from _unlisted(settings)
     yield from _trusted(settings)
-    yield from _shared_hosts(settings)
     for index, cluster in enumerate(settings.clusters):
         if cluster.admin_key.get_secret_value() in PUBLISHED_KEYS:
             yield f"clusters[{index}].admin_key (cluster {cluster.name}): {PUBLISHED_KEY}"
@@ -36,16 +35,6 @@ def cautions(settings: Settings) -> Iterator[str]:
                 f"clusters[{index}].admin_url (cluster {cluster.name}): plain http to another machine: anyone on"
                 " the network path can read the admin key and every private key; use https"
             )
-
-
-def _shared_hosts(settings: Settings) -> Iterator[str]:
-    """Yield that hosts of ingress-nginx are shared although the settings give hosts to namespaces."""
-    ownership = settings.kubernetes.host_ownership
-    if settings.ingress_nginx.enabled and ownership != "shared":
-        yield (
-            "ingress_nginx.enabled: its Ingresses share hosts between namespaces, whatever kubernetes.host_ownership "
-            f"({ownership}) says; give each namespace hosts of its own, or use a class of this controller"
-        )
 
 
 def _unlisted(settings: Settings) -> Iterator[str]:

@@ -64,7 +64,7 @@ def _recognised(
     """
     makers: dict[RecordKey, set[str]] = {}
     for kind in NAMING_KINDS:
-        for item in world.stores[kind].values():
+        for item in world.stores[kind].values() if kind in world.stores else ():
             for record_kind, name in nameless_records(item):
                 for id_ in (short_id(name), wide_id(name)):
                     if (key := RecordKey(record_kind, id_)) in nameless:

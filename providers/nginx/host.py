@@ -30,7 +30,9 @@ class NginxHostProvider(Provider[CustomObject]):
         return translate_host(key.name, view, self._options, self._options.nginx)
 
     def namespace_of(self, key: ObjectKey) -> str:
-        """Return the namespace of the oldest Ingress that names a host; empty if none does."""
+        """Return the namespace that holds a host, else that of the oldest Ingress that names it; empty if none does."""
+        if holder := self._world.host_holders.holder(key.name):
+            return holder
         named = self._world.stores["Ingress"].by_index(NGINX_HOST_INDEX, key.name)
         oldest = min(named, key=lambda item: (item.meta.created, item.meta.key), default=None)
         return oldest.meta.namespace if oldest else ""

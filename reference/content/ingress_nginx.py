@@ -34,8 +34,12 @@ These differences apply to every host, whatever its annotations:
 * The gateway's `config.yaml` determines whether request headers with an underscore or other unusual characters in their
   names are passed or dropped.
 * With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend.
-* Namespaces can share hosts, regardless of `kubernetes.host_ownership`. `kubernetes.external_addresses` must permit the
-  addresses in `auth-url` and `mirror-target`.
+* Namespaces can share hosts, unless `kubernetes.host_ownership` restricts a host to one of them.
+* If `kubernetes.external_addresses` restricts addresses, `auth-url` and `mirror-target` must be plain URLs with a
+  permitted address.
+* With `kubernetes.plugins: reviewed`, a path responds with 503 if `auth-secret` contains a password hash that takes
+  long to check (bcrypt with a cost above 12, more than 99,999 rounds), or if the value of a header contains a line
+  break.
 * Requests for an unknown host get the 404 response of APISIX, without HSTS and the headers of the ConfigMap.
 * With a list of origins in `cors-allow-origin`, responses have `Vary: Origin`.
 * The redirect to `auth-signin` has the HSTS header.

@@ -2,7 +2,8 @@
 
 A host belongs to the namespace it is assigned to (an annotation of the Namespace), else to the one that already holds
 it or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard also
-requires that no other namespace owns a name below it. Therefore no request matches hosts of two namespaces, and neither
+requires that no other namespace owns a name below it. Listeners of Gateways lend hosts of their namespace to the routes
+that they allow. Therefore no request matches hosts of two namespaces, and neither
 priorities nor paths nor the gateway's order of matching decide anything between namespaces. Ownership does not depend
 on whether an object can be translated.
 """
@@ -15,6 +16,7 @@ from dataclasses import replace
 from itertools import islice
 
 from apisix_ingress.model.keys import IndexKey
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, LENT_INDEX, UNDER_INDEX
 from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.host_claims import (
@@ -34,7 +36,7 @@ from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.store import TOP
 from apisix_ingress.state.view import View, oldest
 from translation.core.options import Options
-from translation.core.scope import is_ours
+from translation.core.scope import is_ours, why_left_out
 
 NOT_OWNED = "HostNotOwned"
 
@@ -76,6 +78,19 @@ class HostOwners:
             self._refusals[namespace, name] = self._judge(namespace, name)
         return self._refusals[namespace, name]
 
+    def refusal_of_unnamed(self, namespace: str, host: str, lenders: AbstractSet[str] = frozenset()) -> str:
+        """Return why a namespace may not use a host that its object need not name itself; empty if it may.
+
+        Args:
+            namespace: Of the object.
+            host: As written; empty for every host.
+            lenders: Other namespaces that let the object use their hosts, such as that of a listener.
+        """
+        name = claimed_name(host) or EVERY_HOST
+        if self._is_shared or (name != EVERY_HOST and is_ownable(name) and self._is_free(name)):
+            return "" if self._is_shared else self._overlap({namespace, *lenders}, namespace, name)
+        return self._judge(namespace, name, lenders)
+
     def taken_by(self, namespace: str, host: str) -> tuple[str, ...]:
         """Return the other namespaces that own a host; empty if this one may use it, or if it has no owner."""
         name = claimed_name(host)
@@ -98,7 +113,10 @@ class HostOwners:
         """Return whether objects of one namespace lend a host that they name to another namespace."""
         return self._is_shared_by((owner,), namespace, host)
 
-    def _judge(self, namespace: str, name: str) -> str:
+    def _is_free(self, name: str) -> bool:
+        return self._options.host_ownership != "assigned" and not self._owners(name)
+
+    def _judge(self, namespace: str, name: str, lenders: AbstractSet[str] = frozenset()) -> str:
         if namespace in self._assigned(EVERY_HOST) and name == EVERY_HOST:
             return ""
         if name == EVERY_HOST:
@@ -111,11 +129,15 @@ class HostOwners:
         if not is_ownable(name):
             return f"host {name} is skipped: a wildcard has to begin with '*.'; list the hosts or write *.{name[1:]}"
         owners = self._owners(name)
-        allowed = {namespace}
-        if namespace not in owners:
+        allowed = {namespace, *lenders}
+        if allowed.isdisjoint(owners):
             if not self._is_shared_by(owners, namespace, name):
                 return self._foreign(namespace, name, owners)
             allowed |= {*owners}
+        return self._overlap(allowed, namespace, name)
+
+    def _overlap(self, allowed: AbstractSet[str], namespace: str, name: str) -> str:
+        """Return why a wildcard cannot be used because of names below it; empty if it can."""
         if name.startswith("*.") and (other := self._below(allowed, name)):
             return (
                 f"host {name} is skipped: {other} has a name below it; list your hosts one by one, or ask the"
@@ -171,7 +193,29 @@ class HostOwners:
     def _ours(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
         """Yield the objects in scope under a value of an index, the oldest first."""
         found = oldest(self._view, CustomObject, IndexKey(kind, index, name))
-        return (item for item in found if is_ours(item, self._view, self._options))
+        return (item for item in found if self._counts(item))
+
+    def _counts(self, item: CustomObject) -> bool:
+        """Return whether this controller serves an object that names hosts."""
+        view, options = self._view, self._options
+        if item.meta.kind == "ListenerSet":
+            return self._leads_to_ours(item)
+        if item.meta.kind in GATEWAY_KINDS:
+            return not why_left_out(item, view, options)
+        if is_ours(item, view, options):
+            return True
+        if options.nginx is None:
+            return False
+        from translation.nginx.sources import is_served  # only where such Ingresses are served
+
+        return is_served(item, view, options, options.nginx)
+
+    def _leads_to_ours(self, listener_set: CustomObject) -> bool:
+        from translation.gateway.entry.listeners import parent_of  # only where there are such objects
+        from translation.gateway.entry.owned import our_gateway
+
+        parent = parent_of(listener_set)
+        return parent is not None and our_gateway(parent, self._view, self._options) is not None
 
     def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
         """Return whether one of the owner's oldest objects that lend a host lends it to a namespace."""
@@ -200,18 +244,29 @@ class HostOwners:
                 return ""
             if count == MOST_BELOW:
                 return f"one of more than {MOST_BELOW} older objects"
-            if item.meta.namespace not in allowed and is_ours(item, self._view, self._options):
+            if item.meta.namespace not in allowed and self._counts(item):
                 return f"namespace {item.meta.namespace}"
         return ""
 
 
 def rests_on_lost_host(records: Iterable[Record], namespace: str, owners: HostOwners) -> bool:
     """Return whether records of a namespace match requests or handshakes for hosts that it may not use now."""
-    return any(owners.refusal(namespace, host) for record in records for host in record.hosts)
+    return any(
+        owners.taken_by(namespace, host)
+        if record.name.partition("_")[0] in GATEWAY_KINDS
+        else owners.refusal(namespace, host)
+        for record in records
+        for host in record.hosts
+    )
 
 
 def restricted(holds: Iterable[Hold], obj: CustomObject, owners: HostOwners) -> tuple[Hold, ...]:
-    """Return the holds of an object, restricted to records of a previous process that only match its hosts."""
+    """Return the holds of an object, restricted to records of a previous process that only match its hosts.
+
+    Objects of the Gateway API may have records for hosts that only their listeners name.
+    """
+    if obj.meta.kind in GATEWAY_KINDS and "hostnames" not in obj.spec:
+        return tuple(holds)
     hosts = frozenset(host for host in claimed_hosts(obj) if not owners.refusal(obj.meta.namespace, host))
     if not owners.refusal(obj.meta.namespace, EVERY_HOST):
         hosts |= {EVERY_HOST}

@@ -20,9 +20,10 @@ from translation.nginx.certificates import (
     is_secure,
     is_under_secure_wildcard,
 )
-from translation.nginx.effects.branches import Branch, Site
+from translation.nginx.effects.branches import Branch, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
 from translation.nginx.effects.redirects import app_root, slash_redirect, twin_of, www_redirects
+from translation.nginx.functions.attached import FIELD
 from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
 from translation.nginx.servers import ROOT, Location, Server, build_server
 from translation.nginx.sources import read_config, sources_of_host
@@ -99,6 +100,8 @@ class _Host:
     def _route(self, match: JsonObject, branch: Branch, priority: int, *, hosts: Sequence[str] | None = None) -> None:
         self._number += 1
         name = names.nginx_name(self._server.host, str(self._number))
+        if self._builder.options.judges_plugins and not all(map(is_on_one_line, _heads(branch))):
+            branch = Branch(branch.when, answer(503))
         body = self._builder.stamp("routes", name) | {"priority": priority}
         conditions = [*match.get("vars", ()), *branch.when]
         names_of = list(hosts) if hosts is not None else self._hosts()
@@ -137,14 +140,14 @@ class _Host:
                 self._route({"uris": [bare]}, Branch(plugins=slash_redirect(self._site(location))), _STEP)
 
     def _www(self) -> None:
-        wanted = any(
-            location.source and not location.is_default and location.source.values.flag("from-to-www-redirect")
-            for location in self._server.locations
-        )
+        asking = (each.source for each in self._server.locations if each.source and not each.is_default)
+        wanted = next((source for source in asking if source.values.flag("from-to-www-redirect")), None)
         host = self._server.host
-        if not wanted or host == CATCH_ALL or host.startswith("*."):
+        if wanted is None or host == CATCH_ALL or host.startswith("*."):
             return
         twin = twin_of(host)
+        if self._builder.owners.refusal_of_unnamed(wanted.meta.namespace, twin):
+            return
         if sources_of_host(self._builder.view, self._builder.options, self._nginx, twin):
             return
         for branch in www_redirects(host, self._config.number("http-redirect-code")):
@@ -152,13 +155,16 @@ class _Host:
 
     def _find_aliases(self) -> list[str]:
         """Return the names in the first server-alias of the host, except patterns and hosts of other Ingresses."""
-        given = (source.values for source in self._server.sources if source.values.has("server-alias"))
-        first = next((values.text("server-alias") for values in given), "")
-        names_of = dict.fromkeys(first.replace(" ", "").lower().split(","))
-        return [alias for alias in names_of if self._is_alias(alias)]
+        first = next((source for source in self._server.sources if source.values.has("server-alias")), None)
+        if first is None:
+            return []
+        names_of = dict.fromkeys(first.values.text("server-alias").replace(" ", "").lower().split(","))
+        return [alias for alias in names_of if self._is_alias(alias, first.meta.namespace)]
 
-    def _is_alias(self, name: str) -> bool:
+    def _is_alias(self, name: str, namespace: str) -> bool:
         if not name or name.startswith("~") or name == self._server.host:
+            return False
+        if self._builder.owners.refusal(namespace, name):
             return False
         return not sources_of_host(self._builder.view, self._builder.options, self._nginx, name)
 
@@ -192,6 +198,12 @@ def _patterns(locations: Iterable[Location]) -> Iterator[tuple[Location, JsonObj
         if location.path not in seen:
             seen.add(location.path)
             yield location, {"uris": ["/*"], "vars": [("uri", "~*", f"^{location.path}")]}
+
+
+def _heads(branch: Branch) -> Iterator[object]:
+    """Yield the parts of a branch's plugins that become heads of requests and responses."""
+    for name, plugin in branch.plugins.items():
+        yield plugin.get(FIELD) if name.startswith("serverless-") else plugin
 
 
 def _one_label(host: str) -> list[Sequence[object]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.network.host_claims import aliases_of
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
@@ -24,6 +26,7 @@ def judge_ingress(item: CustomObject, view: View, options: Options, nginx: Nginx
     builder = Builder(item.meta, view, options)
     for path, message in refusals(item, builder, nginx):
         builder.degrade(REFUSED, path, message)
+    _foreign_hosts(item, builder)
     for finding in judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict):
         if finding.verdict.level == "approximate":
             builder.warn(DIFFERS, annotation_path(nginx, finding), finding.verdict.reason)
@@ -44,6 +47,17 @@ def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Itera
     if spec and (host := bad_wildcard(spec, values)):
         yield "spec.rules", f"{host} is a wildcard, which has no www: remove the annotation from-to-www-redirect"
     yield from _closed(findings, nginx)
+
+
+def _foreign_hosts(item: CustomObject, builder: Builder) -> None:
+    """Report the hosts of rules and aliases that belong to other namespaces."""
+    if builder.options.host_ownership == "shared":
+        return
+    for index, rule in enumerate(map(mapping_in, list_in(item.spec.get("rules")))):
+        builder.usable([str(rule.get("host") or "")], f"spec.rules[{index}].host")
+    if item.spec.get("defaultBackend") and not item.spec.get("rules"):
+        builder.usable([""], "spec.defaultBackend")
+    builder.usable(aliases_of(item), "metadata.annotations")
 
 
 def annotation_path(nginx: NginxOptions, finding: Finding) -> str:

@@ -12,8 +12,9 @@ from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, 
 from apisix_ingress.state.view import View, oldest
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, class_of, in_scope
+from translation.hosts.host_owners import HostOwners
 from translation.ingress_spec import IngressSpec, Path
-from translation.nginx.options import NginxOptions
+from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.parsing import parsed
 from translation.nginx.tables.annotations import SNIPPETS
 from translation.nginx.tables.config_map import Config
@@ -71,14 +72,19 @@ def class_is_nginx(obj: CustomObject, view: View, options: NginxOptions) -> bool
 
 def is_served(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> bool:
     """Return whether an Ingress is for ingress-nginx and in a watched namespace; Ingresses of our own class are not."""
+    if item.meta.kind != "Ingress":
+        return False
     if not class_is_nginx(item, view, nginx) or not in_scope(item.meta.namespace, view, options):
         return False
     return not class_is_ours(item, view, options)
 
 
 def sources_of_host(view: View, options: Options, nginx: NginxOptions, host: str) -> list[Source]:
-    """Return the Ingresses that name a host, the oldest first."""
-    return list(_sources(view, options, nginx, IndexKey("Ingress", NGINX_HOST_INDEX, host)))
+    """Return the Ingresses that name a host and whose namespaces may use it, the oldest first."""
+    owners = HostOwners(view, options)
+    found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_HOST_INDEX, host))
+    name = "" if host == CATCH_ALL else host
+    return [source for source in found if not owners.refusal(source.meta.namespace, name)]
 
 
 def sources_of_service(

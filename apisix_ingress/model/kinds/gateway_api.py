@@ -15,6 +15,7 @@ from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
 from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.network.gateway_matches import match_values
+from apisix_ingress.model.network.host_claims import claimed_hosts, lent_hosts, names_over
 from apisix_ingress.model.network.route_keys import matcher_values
 
 GATEWAY_GROUP = "gateway.networking.k8s.io"
@@ -34,6 +35,11 @@ def _matches(item: kube.CustomObject) -> Iterable[str]:
 
 
 _MATCHES: Mapping[str, IndexFunction] = {by.MATCHER_INDEX: _matches, **_BACKENDS}
+_CLAIMS: Mapping[str, IndexFunction] = {
+    by.HOST_INDEX: claimed_hosts,
+    by.UNDER_INDEX: names_over,
+    by.LENT_INDEX: lent_hosts,
+}
 
 
 def _row(kind: str, plural: str, label: str, provider: str, **rest: Any) -> Resource:
@@ -93,7 +99,8 @@ GATEWAY_ROWS = (
         "gateways",
         "gateway",
         "gateway:GatewayProvider",
-        indexes={by.EVERY: by.every, by.BY_FRONTEND: by.frontends},
+        indexes={by.EVERY: by.every, by.BY_FRONTEND: by.frontends, **_CLAIMS},
+        ranked=frozenset(_CLAIMS),
         short="gtw",
     ),
     _row(
@@ -101,7 +108,8 @@ GATEWAY_ROWS = (
         "listenersets",
         "listenerSet",
         "listener_set:ListenerSetProvider",
-        indexes={by.BY_PARENT: by.parent_gateway},
+        indexes={by.BY_PARENT: by.parent_gateway, **_CLAIMS},
+        ranked=frozenset(_CLAIMS),
         short="lset",
     ),
     _row(
@@ -109,16 +117,16 @@ GATEWAY_ROWS = (
         "httproutes",
         "httpRoute",
         "http_route:HttpRouteProvider",
-        indexes=_MATCHES,
-        ranked=frozenset(_MATCHES),
+        indexes={**_MATCHES, **_CLAIMS},
+        ranked=frozenset({**_MATCHES, **_CLAIMS}),
     ),
     _row(
         "GRPCRoute",
         "grpcroutes",
         "grpcRoute",
         "grpc_route:GrpcRouteProvider",
-        indexes=_MATCHES,
-        ranked=frozenset(_MATCHES),
+        indexes={**_MATCHES, **_CLAIMS},
+        ranked=frozenset({**_MATCHES, **_CLAIMS}),
     ),
     _row(
         "TLSRoute",
@@ -126,8 +134,8 @@ GATEWAY_ROWS = (
         "tlsRoute",
         "tls_route:TlsRouteProvider",
         other_versions=("v1alpha3", "v1alpha2"),
-        indexes=_BACKENDS,
-        ranked=frozenset(_BACKENDS),
+        indexes={**_BACKENDS, **_CLAIMS},
+        ranked=frozenset({**_BACKENDS, **_CLAIMS}),
     ),
     _row(
         "TCPRoute",

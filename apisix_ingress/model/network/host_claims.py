@@ -7,7 +7,7 @@ without a host is claimed like a host, as `:9100`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.network.host_names import canonical_host
@@ -20,6 +20,8 @@ EVERY_HOST = "*"
 
 SHARED_WITH = "apisix.apache.org/share-hosts-with"
 """Annotation of an object: the namespaces that may use the hosts that it names, separated by commas."""
+
+_ALIAS = "/server-alias"
 
 _WITH_PORT = re.compile(r"(\[.*\]|[^:]+):[0-9]+")
 
@@ -98,6 +100,13 @@ def lent_key(namespace: str, host: str) -> str:
     return f"{namespace}/{host}"
 
 
+def aliases_of(obj: CustomObject) -> list[str]:
+    """Return the aliases of the hosts of an Ingress of ingress-nginx, by any prefix of the annotation."""
+    given = (text for name, text in obj.meta.annotations.items() if name.endswith(_ALIAS))
+    found = (alias for text in given for alias in texts_in(text.replace(" ", "").lower()))
+    return [alias for alias in found if not alias.startswith("~")]
+
+
 def texts_in(text: str) -> list[str]:
     """Return the items of a comma-separated list."""
     return [item.strip() for item in text.split(",") if item.strip()]
@@ -118,7 +127,7 @@ def _count(hosts: tuple[str, ...]) -> int:
 
 
 def _hosts(obj: CustomObject) -> tuple[str, ...]:
-    found = {"Ingress": _ingress, "ApisixRoute": _route, "ApisixTls": _tls}[obj.meta.kind](obj.spec)
+    found = (*_READERS[obj.meta.kind](obj.spec), *(aliases_of(obj) if obj.meta.kind == "Ingress" else ()))
     return tuple(dict.fromkeys(claimed_name(host) for host in found if isinstance(host, str) and host))
 
 
@@ -138,3 +147,26 @@ def _route(spec: FrozenJson) -> Iterator[object]:
 
 def _tls(spec: FrozenJson) -> Iterator[object]:
     yield from list_in(spec.get("hosts"))
+
+
+def _hostnames(spec: FrozenJson) -> Iterator[object]:
+    yield from list_in(spec.get("hostnames"))
+
+
+def _listeners(spec: FrozenJson) -> Iterator[object]:
+    """Yield the ports of a Gateway, and the hostnames that only routes of its own namespace may use."""
+    for listener in map(mapping_in, list_in(spec.get("listeners"))):
+        if listener.get("protocol") in ("TCP", "UDP"):
+            yield claimed_port(listener.get("port"))
+        elif mapping_in(mapping_in(listener.get("allowedRoutes")).get("namespaces")).get("from", "Same") == "Same":
+            yield listener.get("hostname")
+
+
+_READERS: Mapping[str, Callable[[FrozenJson], Iterator[object]]] = {
+    "Ingress": _ingress,
+    "ApisixRoute": _route,
+    "ApisixTls": _tls,
+    "Gateway": _listeners,
+    "ListenerSet": _listeners,
+    **dict.fromkeys(("HTTPRoute", "GRPCRoute", "TLSRoute"), _hostnames),
+}

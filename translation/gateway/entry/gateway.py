@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from apisix_ingress.model.assessment import Assessment, ListenerState, Verdict, changed
+from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
@@ -136,11 +137,13 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
 
 def _foreign(draft: Builder, listener: Listener) -> str:
     """Return why the namespace of a listener may not use its hostname, or an empty string."""
-    if draft.options.host_ownership == "shared" or listener.protocol in ("TCP", "UDP"):
+    if draft.options.host_ownership == "shared":
         return ""
+    if listener.protocol in ("TCP", "UDP"):
+        return foreign(draft, listener, claimed_port(listener.port))
     if not listener.hostname and listener.protocol == "HTTP":
         return ""  # it has no records, and the hosts of routes are checked one by one
-    return foreign(draft, listener.owner.namespace, listener.hostname)
+    return foreign(draft, listener, listener.hostname)
 
 
 def _records(draft: Builder, entry: Entry, found: ListenerOutcome, address: Assigned) -> None:

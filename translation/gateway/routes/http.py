@@ -188,7 +188,7 @@ class _Route:
         ]
         hosts = by_priority(self._obj, match, position, attached.hosts, listener, draft.view)
         for number, (priority, names_) in enumerate(hosts.items()):
-            usable = usable_hosts(draft, names_, "spec.hostnames")
+            usable = usable_hosts(draft, names_, listener, "spec.hostnames")
             if not usable:
                 continue
             name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)

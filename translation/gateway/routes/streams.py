@@ -58,7 +58,8 @@ def _records(
     where = {"server_addr": attached.address} if attached.address else {}
     for number, server_name in enumerate(_server_names(obj, attached)):
         claim = str(server_name.get("sni") or claimed_port(port))
-        if not usable(draft, [claim], "spec.hostnames" if "sni" in server_name else "spec.parentRefs"):
+        path = "spec.hostnames" if "sni" in server_name else "spec.parentRefs"
+        if not usable(draft, [claim], listener, path):
             continue
         name = route_name(obj.meta.key, rule, number, listener.key)
         body = draft.stamp("stream_routes", name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
 from translation.addresses.policy import check_address
@@ -16,6 +16,13 @@ from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
 
 NO_VALUES = Values({})
+
+_URL = re.compile(
+    r"https?://(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?:[/?].*)?", re.ASCII
+)
+"""A URL in which every parser finds the same host: without a user name, a fragment, or a variable in the host."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +83,24 @@ class Site:
 
 
 def may_reach(site: Site, url: str) -> bool:
-    """Return whether the settings permit requests to a URL on behalf of the Ingress; a variable host is not checked."""
+    """Return whether the settings permit requests to a URL on behalf of the Ingress."""
     options = site.builder.options
     if not options.judges_addresses:
         return True
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
+    found = _URL.fullmatch(url)
+    if found is None or "@" in url.partition("?")[0]:
         return False
     scratch = Context("Ingress", site.namespace, site.builder.view, options)
-    return "$" not in host and check_address(scratch, host, "", port=port)
+    return check_address(scratch, found["host"], "", port=int(found["port"]) if found["port"] else None)
+
+
+def is_on_one_line(value: object) -> bool:
+    """Return whether no text below a value could begin a new line in the head of a request or response."""
+    if isinstance(value, str):
+        return not _CONTROL.search(value)
+    if isinstance(value, Mapping):
+        return all(is_on_one_line(each) for pair in value.items() for each in pair)
+    return not isinstance(value, list | tuple) or all(map(is_on_one_line, value))
 
 
 def answer(status: int, headers: Mapping[str, str] | None = None) -> dict[str, JsonObject]:

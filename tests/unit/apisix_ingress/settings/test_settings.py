@@ -10,7 +10,6 @@ import yaml
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.settings import load_settings, split_address
 from apisix_ingress.settings.layers import Layer, origin
-from apisix_ingress.settings.warnings import cautions
 from tests.unit.apisix_ingress.settings.files import load
 
 # The configuration file as the documentation shows it, every default written out.
@@ -260,13 +259,3 @@ def test_default_has_no_source_and_the_last_layer_wins() -> None:
     assert origin(layers, ("clusters", 1)) == ""
     assert origin(layers, ("clusters", 0, "name")) == "environment, APISIX_INGRESS_CLUSTERS__0__NAME"
     assert origin(layers[:1], ("clusters", 0, "name")) == "file"
-
-
-def test_ingress_nginx_beside_owned_hosts_is_a_caution(config: Path) -> None:
-    shared = load(config, "ingress_nginx: {enabled: true}")
-    owned = load(config, "{ingress_nginx: {enabled: true}, kubernetes: {host_ownership: namespace}}")
-
-    assert [any("ingress_nginx" in line for line in cautions(settings)) for settings in (shared, owned)] == [
-        False,
-        True,
-    ]
