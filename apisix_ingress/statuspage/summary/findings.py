@@ -56,9 +56,15 @@ class Finding:
     since: datetime | None = None
 
     @property
-    def place(self) -> tuple[int, ObjectKey, str, str]:
-        """Where it is in the list."""
-        return SEVERITIES.index(self.severity), self.object or ObjectKey("", "", self.cluster), self.field, self.code
+    def cause(self) -> tuple[int, str, str, str]:
+        """What is the same in findings with one cause; warnings of one code are shown together."""
+        message = "" if self.severity == "warning" else self.message
+        return SEVERITIES.index(self.severity), self.code, self.title, message
+
+    @property
+    def place(self) -> tuple[tuple[int, str, str, str], ObjectKey, str]:
+        """Where it is in the list: beside the others of its cause."""
+        return self.cause, self.object or ObjectKey("", "", self.cluster), self.field
 
 
 def problem_findings(facts: PageInputs, owner: ObjectKey, problems: Iterable[Problem]) -> Iterator[Finding]:

@@ -22,6 +22,9 @@ from apisix_ingress.statuspage.summary.findings import (
 from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host, RouteStatus, gather_hosts, route_status
 from apisix_ingress.statuspage.summary.ordering import ordered
 
+EXPIRED = "CertificateExpired"
+"""Code of the problem that the finding about the certificate itself repeats with its Secret and hosts."""
+
 MOST_USERS = 10
 """Hosts that are kept of the routes of one upstream."""
 
@@ -61,7 +64,10 @@ async def summarize(
     async for owner in in_turns(tuple(problems)):
         found.findings += problem_findings(facts, owner, problems[owner])
     now = facts.clock.now()
-    found.findings += filter(None, (certificate_finding(each, now) for each in found.certificates))
+    expiring = list(filter(None, (certificate_finding(each, now) for each in found.certificates)))
+    covered = {each.object for each in expiring}
+    found.findings = [each for each in found.findings if each.code != EXPIRED or each.object not in covered]
+    found.findings += expiring
     found.findings = await ordered(found.findings, attrgetter("place"))
     return found
 

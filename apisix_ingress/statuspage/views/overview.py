@@ -18,7 +18,7 @@ from apisix_ingress.statuspage.summary.entry import Entry
 from apisix_ingress.statuspage.views.changes import change_row, recent_changes
 from apisix_ingress.statuspage.views.headline import headline, tiles
 from apisix_ingress.statuspage.views.presentation import MOST_LISTED, rfc3339
-from apisix_ingress.statuspage.views.problems import all_findings, finding_row, problem_counts
+from apisix_ingress.statuspage.views.problems import all_findings, grouped, problem_counts
 from apisix_ingress.statuspage.views.records import STATES, record_reference
 
 MOST_FINDINGS, MOST_CHANGES = 5, 6
@@ -43,12 +43,14 @@ def overview(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
     refused, refused_more = _listed(snapshot, "rejected")
     waiting, waiting_more = _listed(snapshot, "waiting")
     findings, changes = all_findings(facts, snapshot), recent_changes(facts)
+    urgent = grouped(findings)
     return {
         "replica": replica(facts),
         "headline": headline(facts, snapshot, findings),
         "tiles": tiles(facts, snapshot),
-        "attention": [finding_row(each) for each in findings[:MOST_FINDINGS]],
+        "attention": urgent[:MOST_FINDINGS],
         "attention_total": len(findings),
+        "attention_shown": sum(each["count"] for each in urgent[:MOST_FINDINGS]),
         "severities": problem_counts(findings),
         "changes": [change_row(snapshot, each) for each in changes[:MOST_CHANGES]],
         "changes_total": len(changes),

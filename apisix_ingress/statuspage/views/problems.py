@@ -19,7 +19,7 @@ from apisix_ingress.statuspage.summary.findings import (
     cluster_findings,
     watch_findings,
 )
-from apisix_ingress.statuspage.views.presentation import object_reference, page_of, paging, rfc3339
+from apisix_ingress.statuspage.views.presentation import MOST_SHOWN, object_reference, page_of, paging, rfc3339
 
 
 def live_findings(facts: PageInputs) -> list[Finding]:
@@ -51,7 +51,30 @@ async def problems(facts: PageInputs, snapshot: Snapshot, query: str, severity: 
         "counts": problem_counts(every),
         **paging(len(found), page),
         "items": [finding_row(each) for each in page_of(found, page)],
+        "groups": grouped(page_of(found, page)),
     }
+
+
+def grouped(findings: Iterable[Finding]) -> list[JsonObject]:
+    """Return findings with those of one cause in one row: the first of them, and the others in `more`."""
+    groups: dict[object, list[Finding]] = {}
+    for each in findings:
+        groups.setdefault(each.cause, []).append(each)
+    return [_group(members) for members in groups.values()]
+
+
+def _group(members: list[Finding]) -> JsonObject:
+    known = [each.since for each in members if each.since is not None]
+    row = {**finding_row(members[0]), "since": rfc3339(min(known) if known else None), "count": len(members)}
+    first = row["message"]
+    row["more"] = [_further(finding_row(each), first) for each in members[1 : MOST_SHOWN + 1]]
+    return row
+
+
+def _further(row: JsonObject, first: str) -> JsonObject:
+    """Return what a further finding adds: its place, and its message if that is another one."""
+    message = row["message"] if row["message"] != first else ""
+    return {**{name: row[name] for name in ("object", "record", "field")}, "message": message}
 
 
 def finding_row(each: Finding) -> JsonObject:

@@ -28,8 +28,8 @@ async def test_everything_is_in_one_list_the_most_urgent_first() -> None:
     assert [(each["severity"], each["code"]) for each in found["items"]] == [
         ("critical", "NotUpToDate"),
         ("critical", "Outage"),
-        ("error", "ServiceNotFound"),
         ("error", "Rejected"),
+        ("error", "ServiceNotFound"),
         ("degraded", "NoEndpoints"),
     ]
     assert found["counts"] == {"critical": 2, "error": 2, "degraded": 1, "warning": 0, "urgent": 5}
@@ -48,6 +48,33 @@ async def test_problems_are_filtered_by_severity_and_text() -> None:
             "ServiceNotFound"
         ]
         assert (await harness.data("problems", q="aix0101", severity="warning"))["total"] == 0
+
+
+async def test_objects_with_one_cause_are_one_entry_of_the_page() -> None:
+    gone = [{"serviceName": "gone", "servicePort": 80}]
+    broken = [shop(f"broken-{number:02}", f"{number}.example.org", backends=gone) for number in range(25)]
+    other = shop("other", "other.example.org", backends=[{"serviceName": "lost", "servicePort": 80}])
+    async with served(make_harness(*broken, other)) as harness:
+        found = await harness.data("problems")
+        page = (await harness.ask("/status/problems")).text
+        (first, _) = (await harness.data("overview"))["attention"]
+    assert found["total"] == len(found["items"]) == 26
+    assert [(each["message"], each["count"], len(each["more"])) for each in found["groups"]] == [
+        ("Service default/gone does not exist; create it or correct the name", 25, 20),
+        ("Service default/lost does not exist; create it or correct the name", 1, 0),
+    ]
+    assert (first["object"]["name"], first["more"][0]["object"]["name"]) == ("broken-00", "broken-01")
+    for text in ("24 more with this cause", "name=broken-07", "All 25"):
+        assert text in page
+
+
+async def test_warnings_of_one_code_are_one_entry_with_their_messages() -> None:
+    found = [make("ApisixRoute", "web", namespace=each, spec=shop()["spec"]) for each in ("one", "two", "three")]
+    services = [service(namespace=each) for each in ("one", "two", "three")]
+    async with served(make_harness(*services, *found)) as harness:
+        (group,) = (await harness.data("problems", q="HostShared"))["groups"]
+    assert (group["severity"], group["count"]) == ("warning", 3)
+    assert [each["object"]["namespace"] for each in group["more"]] == ["three", "two"]
 
 
 async def test_problem_says_since_when() -> None:
@@ -69,9 +96,11 @@ async def test_certificate_that_expired_is_a_problem_with_its_secret() -> None:
     )
     async with served(make_harness(cert, tls)) as harness:
         found = [each for each in (await harness.data("problems"))["items"] if each["code"] == "CertificateExpiry"]
+        total = (await harness.data("problems", q="expired"))["total"]
         (row,) = (await harness.data("certificates"))["items"]
         page = (await harness.ask("/status/certificates")).text
     assert [(each["severity"], each["title"]) for each in found] == [("error", "Certificate expired")]
+    assert total == 1
     assert "expired at 2020-01-02 00:00 UTC. Renew Secret default/cert." in found[0]["message"]
     assert (row["hosts"], row["validity"], row["expires"]) == (["a.example.com"], "expired", "2020-01-02T00:00:00Z")
     assert (row["secret"]["text"], row["self_signed"]) == ("Secret default/cert", True)
