@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 from apisix_ingress.gateway.sync.comparison.audit import REMEDY
 from apisix_ingress.gateway.sync.observer import HEADLINES
+from apisix_ingress.kube.status.condition_list import of_type
+from apisix_ingress.model.condition import CONDITION_TYPE
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.problem_codes.table import CODES
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
@@ -42,7 +45,7 @@ class Finding:
         object: The object to correct.
         record: The record that it is about.
         cluster: The gateway cluster that it is about.
-        since: When this process first saw it; None: not known.
+        since: When the object's condition became False, or this process first saw it; None: not known.
     """
 
     severity: Severity
@@ -56,10 +59,15 @@ class Finding:
     since: datetime | None = None
 
     @property
+    def rank(self) -> int:
+        """Its severity as a number, 0 for the most urgent."""
+        return SEVERITIES.index(self.severity)
+
+    @property
     def cause(self) -> tuple[int, str, str, str]:
         """What is the same in findings with one cause; warnings of one code are shown together."""
         message = "" if self.severity == "warning" else self.message
-        return SEVERITIES.index(self.severity), self.code, self.title, message
+        return self.rank, self.code, self.title, message
 
     @property
     def place(self) -> tuple[tuple[int, str, str, str], ObjectKey, str]:
@@ -69,11 +77,26 @@ class Finding:
 
 def problem_findings(facts: PageInputs, owner: ObjectKey, problems: Iterable[Problem]) -> Iterator[Finding]:
     """Yield what is wrong with an object."""
-    since = facts.journal.since(owner)
+    since = failing_since(facts, owner, facts.journal.since(owner))
     for each in problems:
         known = CODES.get(each.code)
         title = known.title if known is not None else each.code
         yield Finding(each.severity, title, each.message, each.code, each.path, owner, since=since)
+
+
+def failing_since(facts: PageInputs, owner: ObjectKey, here: datetime | None) -> datetime | None:
+    """Return since when an object fails: when its condition became False, perhaps by an earlier process, or `here`."""
+    store = facts.world.stores.get(owner.kind)
+    item = store.get(owner) if store is not None else None
+    condition = of_type(item.status, CONDITION_TYPE) if isinstance(item, CustomObject) else None
+    if condition is None or condition.get("status") != "False":
+        return here
+    try:
+        written = datetime.strptime(str(condition.get("lastTransitionTime")), "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return here
+    known = written.replace(tzinfo=UTC)
+    return min(here, known) if here is not None else known
 
 
 def record_findings(facts: PageInputs, entry: Entry, users: Mapping[RecordKey, list[str]]) -> Iterator[Finding]:
@@ -88,7 +111,7 @@ def record_findings(facts: PageInputs, entry: Entry, users: Mapping[RecordKey, l
     for cluster, state in entry.states:
         of_state = replace(about, message=state.message, cluster=cluster)
         if state.kind == "rejected":
-            since = facts.journal.since((cluster, entry.key))
+            since = failing_since(facts, entry.owner, facts.journal.since((cluster, entry.key)))
             yield replace(of_state, title=f"Rejected by gateway cluster {cluster}", code="Rejected", since=since)
         elif state.kind == "waiting":
             title = f"Blocked by another record in gateway cluster {cluster}"
@@ -114,7 +137,8 @@ def certificate_finding(each: Certificate, now: datetime) -> Finding | None:
     message = f"The certificate for {_listed(list(each.entry.hosts))} {text}.{source}"
     severity: Severity = "warning" if validity == "expires soon" else "error"
     owner, key = each.entry.owner, each.entry.key
-    return Finding(severity, title, message, "CertificateExpiry", object=owner, record=key)
+    since = contents.ends if validity == "expired" else None
+    return Finding(severity, title, message, "CertificateExpiry", object=owner, record=key, since=since)
 
 
 def cluster_findings(facts: PageInputs, cluster: PageCluster) -> Iterator[Finding]:

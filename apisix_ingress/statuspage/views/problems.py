@@ -56,11 +56,12 @@ async def problems(facts: PageInputs, snapshot: Snapshot, query: str, severity: 
 
 
 def grouped(findings: Iterable[Finding]) -> list[JsonObject]:
-    """Return findings with those of one cause in one row: the first of them, and the others in `more`."""
+    """Return findings, those of one cause in one row with the others in `more`; the most urgent, then largest, first."""
     groups: dict[object, list[Finding]] = {}
     for each in findings:
         groups.setdefault(each.cause, []).append(each)
-    return [_group(members) for members in groups.values()]
+    ranked = sorted(groups.values(), key=lambda members: (members[0].rank, -len(members)))
+    return [_group(members) for members in ranked]
 
 
 def _group(members: list[Finding]) -> JsonObject:

@@ -88,6 +88,23 @@ async def test_problem_says_since_when() -> None:
     assert item["since"] == f"{since:%Y-%m-%dT%H:%M:%SZ}"
 
 
+async def test_problem_is_as_old_as_the_condition_that_an_earlier_process_wrote() -> None:
+    broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    entry = {"type": "ResourcesAvailable", "status": "False", "lastTransitionTime": "2020-01-02T03:04:05Z"}
+    broken["status"] = {"conditions": [entry]}
+    healed = {**broken, "metadata": {**broken["metadata"], "name": "healed"}}
+    healed["status"] = {"conditions": [{**entry, "status": "True"}]}
+    harness = make_harness(broken, healed)
+    for name in ("broken", "healed"):
+        harness.journal.reported(ObjectKey("ApisixRoute", "default", name))
+    async with served(harness):
+        found = await harness.data("problems")
+    since = {each["object"]["name"]: each["since"] for each in found["items"]}
+    assert since["broken"] == "2020-01-02T03:04:05Z"
+    assert since["healed"] > "2026"
+    assert found["groups"][0]["since"] == "2020-01-02T03:04:05Z"
+
+
 async def test_certificate_that_expired_is_a_problem_with_its_secret() -> None:
     pair = pem()
     cert = secret("cert", **{"tls.crt": pair.certificate, "tls.key": pair.key})
@@ -100,7 +117,7 @@ async def test_certificate_that_expired_is_a_problem_with_its_secret() -> None:
         (row,) = (await harness.data("certificates"))["items"]
         page = (await harness.ask("/status/certificates")).text
     assert [(each["severity"], each["title"]) for each in found] == [("error", "Certificate expired")]
-    assert total == 1
+    assert (total, found[0]["since"]) == (1, "2020-01-02T00:00:00Z")
     assert "expired at 2020-01-02 00:00 UTC. Renew Secret default/cert." in found[0]["message"]
     assert (row["hosts"], row["validity"], row["expires"]) == (["a.example.com"], "expired", "2020-01-02T00:00:00Z")
     assert (row["secret"]["text"], row["self_signed"]) == ("Secret default/cert", True)
