@@ -64,9 +64,9 @@ _STATE_COLUMNS = tuple(
         _document,
         (
             Column("Ready", _condition("status")),
-            Column("Reason", _condition("reason")),
-            Column("Message", _condition("message"), priority=1),
+            Column("Reason", _condition("reason"), priority=1),
             Column("Age", ".metadata.creationTimestamp", type="date"),
+            Column("Message", _condition("message")),
         ),
     )
 )

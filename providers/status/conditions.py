@@ -156,8 +156,10 @@ class Conditions:
         keys = list(self._keys(self._world.desired.of_owner(owner), cluster.name))
         states = [(key, cluster.record_state(key)) for key in keys]
         failed = [(key, state) for key, state in states if state.kind not in ("applied", "pending")]
-        failures = [f"{key}: {self._redacted(owner, state.message)}" for key, state in failed]
         is_away = all(state.is_away for _, state in failed)
+        # The cause of an outage is the same for every record; a rejection is about one of them.
+        messages = [(key, self._redacted(owner, state.message)) for key, state in failed]
+        failures = [message if is_away else f"{key}: {message}" for key, message in messages]
         pending = tuple(key for key, state in states if state.kind == "pending")
         # An object that sets the address of the cluster may have no records: it waits until that address responds.
         is_its_own = owner.kind == ClusterConfigProvider.kind and owner.name == cluster.name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from apisix_ingress.diagnostics.reports.status import STATES
 from apisix_ingress.model.json import JsonObject
@@ -10,6 +12,12 @@ from apisix_ingress.model.keys import ObjectKey
 
 _COLOURS = {"failed": "red", "waiting": "yellow", "pending": "yellow", "ok": ""}
 _GAP = "  "
+
+_FIELD = re.compile(r"^spec\.\S+: ")
+"""The field at the start of a message: it differs between kinds that have the same problem."""
+
+MOST_SAME = 3
+"""Objects with the same message that are listed."""
 
 Row = Sequence[str]
 
@@ -32,13 +40,19 @@ def status_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
 
 def headline(document: JsonObject) -> str:
     """Return the summary of the status in one sentence."""
-    failing = sum(count for tally in document["objects"].values() for state, count in tally.items() if state != "ok")
+    tallies = document["objects"].values()
+    failing = sum(count for tally in tallies for state, count in tally.items() if state not in ("ok", "waiting"))
+    waiting = sum(tally["waiting"] for tally in tallies)
     behind = sum(not each["in_sync"] for each in document["clusters"])
-    total = sum(sum(tally.values()) for tally in document["objects"].values())
+    total = sum(sum(tally.values()) for tally in tallies)
     counts = {"object": failing, "gateway cluster": behind, "unreadable kind": len(document["unread"])}
     wrong = [_count(number, noun) for noun, number in counts.items() if number]
-    if wrong:
-        return f"{' and '.join(wrong)} need{'s' if sum(counts.values()) == 1 else ''} attention"
+    parts = [f"{' and '.join(wrong)} need{'s' if sum(counts.values()) == 1 else ''} attention"] if wrong else []
+    if waiting:
+        verb = "waits" if waiting == 1 else "wait"
+        parts.append(f"{_count(waiting, 'object')} {verb} for a gateway that does not answer")
+    if parts:
+        return "; ".join(parts)
     if not document["healthy"]:
         return "there is no leader: nothing is written to the gateways"
     return f"{_count(total, 'object')} in sync with {_count(len(document['clusters']), 'gateway cluster')}"
@@ -88,14 +102,31 @@ def _kinds(objects: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _objects(items: Sequence[JsonObject]) -> Iterator[tuple[str, str]]:
-    keys = [ObjectKey(**each["object"]) for each in items]
+    groups = _same(items)
+    shown = [each for group in groups for each in group[:MOST_SAME]]
+    keys = [ObjectKey(**each["object"]) for each in shown]
     rows = [
         (key.kind, key.place, each["state"], each["reason"] or "-", each["message"])
-        for key, each in zip(keys, items, strict=True)
+        for key, each in zip(keys, shown, strict=True)
     ]
-    lines = list(table(("KIND", "OBJECT", "STATE", "REASON", "MESSAGE"), rows))
-    yield lines[0], "dim"
-    yield from ((line, _COLOURS[each["state"]]) for line, each in zip(lines[1:], items, strict=True))
+    header, *lines = table(("KIND", "OBJECT", "STATE", "REASON", "MESSAGE"), rows)
+    yield header, "dim"
+    following = iter(lines)
+    for group in groups:
+        colour = _COLOURS[group[0]["state"]]
+        yield from ((line, colour) for line in islice(following, min(len(group), MOST_SAME)))
+        if len(group) > MOST_SAME:
+            yield f"  and {len(group) - MOST_SAME} more with the same message; list them with -o json", colour
+
+
+def _same(items: Sequence[JsonObject]) -> list[list[JsonObject]]:
+    """Return the objects in groups with the same state and message, apart from the field; the healthy ones singly."""
+    groups: dict[tuple[str, ...], list[JsonObject]] = {}
+    for each in items:
+        message = _FIELD.sub("", each["message"])
+        own = tuple(map(str, each["object"].values())) if each["state"] == "ok" else ()
+        groups.setdefault((each["state"], message, *own), []).append(each)
+    return list(groups.values())
 
 
 def _count(number: int, noun: str) -> str:

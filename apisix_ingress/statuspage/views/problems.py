@@ -56,7 +56,7 @@ async def problems(facts: PageInputs, snapshot: Snapshot, query: str, severity: 
 
 
 def grouped(findings: Iterable[Finding]) -> list[JsonObject]:
-    """Return findings, those of one cause in one row with the others in `more`; the most urgent, then largest, first."""
+    """Return findings, those of one cause in one row with `more`; the most urgent, then the largest, first."""
     groups: dict[object, list[Finding]] = {}
     for each in findings:
         groups.setdefault(each.cause, []).append(each)

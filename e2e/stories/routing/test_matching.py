@@ -254,10 +254,11 @@ def test_kubectl_shows_hosts_paths_services_and_whether_it_is_live(
     scene.wait_live("shown")
     kubectl = request.getfixturevalue("local_cluster").kubectl
     header, row = kubectl("get", "ar", "shown", "-n", scene.namespace).splitlines()
-    assert header.split() == ["NAME", "HOST", "PATH", "READY", "REASON", "AGE"]
-    assert row.split()[:5] == ["shown", scene.host, "/shown/*", "True", "ResourcesSynced"]
+    assert header.split() == ["NAME", "HOST", "PATH", "READY", "AGE", "MESSAGE"]
+    assert row.split()[:4] == ["shown", scene.host, "/shown/*", "True"]
+    assert row.endswith("Sync Successfully")
     header, row = kubectl("get", "ar", "shown", "-n", scene.namespace, "-o", "wide").splitlines()
-    for column in ("HOSTS", "URIS", "SERVICES", "MESSAGE"):
+    for column in ("HOSTS", "URIS", "SERVICES", "REASON"):
         assert column in header
     for value in (f'["{scene.host}"]', '["/shown/*"]', " web "):
         assert value in row

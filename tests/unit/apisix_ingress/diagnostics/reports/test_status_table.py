@@ -70,6 +70,25 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
     ]
 
 
+def test_objects_with_the_same_message_are_listed_in_part() -> None:
+    message = "Service shop/app does not exist; create it or correct the name"
+    fields = ("spec.http[0].backends[0].serviceName: ", "spec.rules[0].http.paths[0].backend.service.name: ")
+    items = [
+        {**ITEM, "object": {**ITEM["object"], "name": f"web-{number}"}, "message": fields[number % 2] + message}
+        for number in range(5)
+    ]
+    healthy = [{**ITEM, "object": {**ITEM["object"], "name": name}, "state": "ok"} for name in "abcde"]
+    lines = [line for line, _ in status_lines(document(healthy=False, items=[*items[:2], ITEM, *items[2:], *healthy]))]
+    assert [line.split()[1] for line in lines if line.startswith("ApisixRoute  shop/")] == [
+        "shop/web-0",
+        "shop/web-1",
+        "shop/web-2",
+        "shop/web",
+        *(f"shop/{name}" for name in "abcde"),
+    ]
+    assert "  and 2 more with the same message; list them with -o json" in lines
+
+
 def test_rows_that_need_attention_are_coloured() -> None:
     got = dict(status_lines(document(healthy=False, objects={"ApisixRoute": {**OK, "failed": 1}}, items=[ITEM])))
     assert got["1 object needs attention"] == "red"
@@ -83,7 +102,11 @@ def test_rows_that_need_attention_are_coloured() -> None:
         ({}, "3 objects in sync with 1 gateway cluster"),
         ({"healthy": False}, "there is no leader: nothing is written to the gateways"),
         ({"healthy": False, "clusters": [EAST, WEST]}, "1 gateway cluster needs attention"),
-        ({"healthy": False, "objects": {"Ingress": {**OK, "waiting": 2}}}, "2 objects need attention"),
+        ({"healthy": False, "objects": {"Ingress": {**OK, "pending": 2}}}, "2 objects need attention"),
+        (
+            {"healthy": False, "clusters": [EAST, WEST], "objects": {"Ingress": {**OK, "failed": 1, "waiting": 1}}},
+            "1 object and 1 gateway cluster need attention; 1 object waits for a gateway that does not answer",
+        ),
     ],
 )
 def test_the_headline_is_the_whole_status_in_a_sentence(changes: dict[str, Any], want: str) -> None:
