@@ -18,7 +18,7 @@ EAST: dict[str, Any] = {
     "records": COUNTS,
 }
 WEST = {**EAST, "name": "west", "url": "http://w", "reachable": False, "in_sync": False, "trouble": "no answer"}
-ITEM = {
+ITEM: dict[str, Any] = {
     "object": {"kind": "ApisixRoute", "namespace": "shop", "name": "web"},
     "state": "failed",
     "reason": "ServiceNotFound",
