@@ -67,11 +67,14 @@ def _counted(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator[st
     theirs, ours = recorded.get("statuses", {}), got.get("statuses", {})
     total = sum(theirs.values()) or 1
     for status in sorted({*theirs, *ours}):
+        if ".statuses" in unstable and len(theirs) == len(ours) == 1:
+            break
         if abs(theirs.get(status, 0) - ours.get(status, 0)) > max(1, total // 10):
             yield f"statuses {theirs} -> {ours}"
             break
     if any(".backends" in place for place in unstable):
-        if len(recorded["backends"]) != len(got["backends"]):
+        # Random choices among few requests may leave out an endpoint, but they spread, or stay with one.
+        if (len(recorded["backends"]) > 1) != (len(got["backends"]) > 1):
             yield f"backends {recorded.get('backends')} -> {got.get('backends')}"
     elif set(recorded.get("backends", {})) != set(got.get("backends", {})):
         yield f"backends {recorded.get('backends')} -> {got.get('backends')}"

@@ -86,7 +86,24 @@ class Case:
         """Return the fields of an answer in which two recordings of the case differed."""
         found = {place for each in self.about["unstable"] if each["request"] == step for place in each["differs"]}
         wavers = {"affinity", "lb"} & set(self.about.get("tags", ())) and self.about["unstable"]
-        return found | ({".backend", ".backends", ".seen"} if wavers else set())
+        if wavers or self._is_random(step):
+            found |= {".backend", ".backends", ".seen"}
+        # Which key of a hash selects the dead endpoint depends on the addresses of pods.
+        return found | ({".statuses"} if self._has("upstream-hash-by") and "dead" in self.backends.values() else set())
+
+    def _is_random(self, step: int) -> bool:
+        """Return whether nothing but the weight of a canary decides on the backend of a single request."""
+        chooses = any(map(self._has, ("canary-by-header", "canary-by-cookie")))
+        twins = [recorded for asked, recorded in self.steps if asked.get("host") == self.steps[step][0].get("host")]
+        spread = any(len(recorded.get("backends", {})) > 1 for recorded in twins)
+        return self._has("canary-weight") and not chooses and spread and "times" not in self.steps[step][0]
+
+    def _has(self, annotation: str) -> bool:
+        return any(
+            name.endswith(f"/{annotation}")
+            for item in self.every_ingress
+            for name in item["metadata"].get("annotations") or {}
+        )
 
 
 def cases(path: Path = CASES) -> list[Case]:

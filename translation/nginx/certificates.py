@@ -17,6 +17,7 @@ from translation.nginx.fake_certificate import fake_pair
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Server
 from translation.nginx.sources import Source, sources_of_host
+from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
 
 Certificate: TypeAlias = tuple[KeyPair, ObjectKey]
@@ -38,11 +39,13 @@ class ClientCheck:
     values: Values
     ca: str
     mode: str
+    found: bool = True
+    """Whether the Secret exists and may be used."""
 
     @property
     def closed(self) -> bool:
         """Whether every request is refused."""
-        return not self.ca and self.mode != "off"
+        return not self.found or (not self.ca and self.mode != "off")
 
 
 def is_secure(builder: Builder, nginx: NginxOptions, server: Server) -> bool:
@@ -61,22 +64,28 @@ def is_under_secure_wildcard(builder: Builder, nginx: NginxOptions, host: str) -
     return any(source.spec.tls for source in over if not source.canary)
 
 
-def client_check(builder: Builder, server: Server) -> ClientCheck | None:
-    """Return how clients are verified by the first Ingress with auth-tls-secret, or None."""
+def client_check(builder: Builder, config: Config, server: Server) -> ClientCheck | None:
+    """Return how clients are verified by the first Ingress with auth-tls-secret, or None.
+
+    If any Ingress has a Secret that cannot be used, the whole host is closed, as in nginx.
+    """
+    allows_others = config.flag("allow-cross-namespace-resources")
+    first: ClientCheck | None = None
     for source in server.sources:
         name = source.values.text("auth-tls-secret")
-        if not name or "/" not in name:
+        if not name:
             continue
         mode = source.values.text("auth-tls-verify-client")
         mode = mode if mode in ("off", "optional", "optional_no_ca") else "on"
-        if mode == "off":
-            return ClientCheck(source.values, "", mode)
         namespace, _, name = name.partition("/")
-        secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name))
-        readable = secret is not None and namespace == source.meta.namespace
-        text = secret.data.get(_CA, b"").decode(errors="replace") if secret and readable else ""
-        return ClientCheck(source.values, text if "BEGIN CERTIFICATE" in text else "", mode)
-    return None
+        own = namespace == source.meta.namespace or allows_others
+        secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name)) if own and "/" not in name else None
+        text = secret.data.get(_CA, b"").decode(errors="replace") if secret else ""
+        check = ClientCheck(source.values, text if "BEGIN CERTIFICATE" in text else "", mode, found=secret is not None)
+        if check.closed:
+            return check
+        first = first or check
+    return first
 
 
 def covered_aliases(builder: Builder, server: Server, aliases: Sequence[str]) -> tuple[str, ...]:

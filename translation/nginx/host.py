@@ -22,12 +22,13 @@ from translation.nginx.certificates import (
 )
 from translation.nginx.effects.branches import Branch, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
-from translation.nginx.effects.redirects import app_root, slash_redirect, twin_of, www_redirects
+from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
 from translation.nginx.servers import ROOT, Location, Server, build_server
 from translation.nginx.sources import read_config, sources_of_host
 from translation.nginx.streams import add_streams
+from translation.nginx.tables.values import Values
 
 _STEP = 64
 """Distance between the priorities of two locations of a host: a location has fewer branches."""
@@ -58,7 +59,7 @@ class _Host:
         self._nginx = nginx
         self._server = server
         self._config = read_config(builder.view, nginx)
-        self._check = client_check(builder, server)
+        self._check = client_check(builder, self._config, server)
         self._secure = is_secure(builder, nginx, server)
         self._aliases = self._find_aliases()
         self._covered = covered_aliases(builder, server, self._aliases)
@@ -141,7 +142,7 @@ class _Host:
 
     def _www(self) -> None:
         asking = (each.source for each in self._server.locations if each.source and not each.is_default)
-        wanted = next((source for source in asking if source.values.flag("from-to-www-redirect")), None)
+        wanted = next((source for source in asking if _asks_for_www(source.values)), None)
         host = self._server.host
         if wanted is None or host == CATCH_ALL or host.startswith("*."):
             return
@@ -167,6 +168,10 @@ class _Host:
         if self._builder.owners.refusal(namespace, name):
             return False
         return not sources_of_host(self._builder.view, self._builder.options, self._nginx, name)
+
+
+def _asks_for_www(values: Values) -> bool:
+    return values.flag("from-to-www-redirect") and configured(values)
 
 
 def uses_patterns(server: Server) -> bool:

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kinds.indexes import NGINX_CANARY_INDEX, NGINX_HOST_INDEX, NGINX_SERVICE_INDEX
+from apisix_ingress.model.kinds.indexes import (
+    NGINX_AFFINITY_INDEX,
+    NGINX_CANARY_INDEX,
+    NGINX_HOST_INDEX,
+    NGINX_SERVICE_INDEX,
+)
 from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, Meta
 from apisix_ingress.state.view import View, oldest
 from translation.core.options import Options
@@ -92,6 +97,14 @@ def sources_of_service(
 ) -> Iterator[Source]:
     """Yield the Ingresses that name a Service, the oldest first; thousands may, so that callers stop early."""
     return _sources(view, options, nginx, IndexKey("Ingress", NGINX_SERVICE_INDEX, f"{namespace}/{service}"))
+
+
+def sources_with_affinity(
+    view: View, options: Options, nginx: NginxOptions, namespace: str, service: str
+) -> list[Source]:
+    """Return the Ingresses that name a Service and ask for affinity, the oldest first."""
+    found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_AFFINITY_INDEX, f"{namespace}/{service}"))
+    return [source for source in found if not source.canary and source.values.text("affinity") == "cookie"]
 
 
 def has_canaries(view: View, namespace: str) -> bool:

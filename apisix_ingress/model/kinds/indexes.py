@@ -53,7 +53,10 @@ NGINX_SERVICE_INDEX = "nginx-service"
 NGINX_CANARY_INDEX = "nginx-canary"
 """Index of Ingresses: the namespaces of possible canaries, by any prefix of the annotation."""
 
-NGINX_INDEXES = frozenset({NGINX_HOST_INDEX, NGINX_SERVICE_INDEX, NGINX_CANARY_INDEX})
+NGINX_AFFINITY_INDEX = "nginx-affinity"
+"""Index of Ingresses that may ask for affinity: `namespace/service` of each Service that their paths name."""
+
+NGINX_INDEXES = frozenset({NGINX_HOST_INDEX, NGINX_SERVICE_INDEX, NGINX_CANARY_INDEX, NGINX_AFFINITY_INDEX})
 """Indexes that only the ingress-nginx provider uses."""
 
 OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, LENT_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
@@ -165,6 +168,11 @@ def nginx_services(item: kube.CustomObject) -> Iterable[str]:
     backends = [item.spec.get("defaultBackend"), *(path.get("backend") for path in paths)]
     names = [mapping_in(mapping_in(backend).get("service")).get("name") for backend in backends]
     return dict.fromkeys(f"{item.meta.namespace}/{name}" for name in names if isinstance(name, str))
+
+
+def nginx_affinities(item: kube.CustomObject) -> Iterable[str]:
+    """Return the Services of an Ingress that may ask for affinity."""
+    return nginx_services(item) if any(name.endswith("/affinity") for name in item.meta.annotations) else ()
 
 
 def nginx_canaries(item: kube.CustomObject) -> Iterable[str]:

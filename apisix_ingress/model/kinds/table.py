@@ -42,6 +42,7 @@ _NGINX: Mapping[str, IndexFunction] = {
     by.NGINX_HOST_INDEX: by.nginx_hosts,
     by.NGINX_SERVICE_INDEX: by.nginx_services,
     by.NGINX_CANARY_INDEX: by.nginx_canaries,
+    by.NGINX_AFFINITY_INDEX: by.nginx_affinities,
 }
 _ASSIGNED: Mapping[str, IndexFunction] = {
     by.ASSIGNED_INDEX: assigned_hosts,

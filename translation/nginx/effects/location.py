@@ -19,7 +19,7 @@ from translation.nginx.effects.balancing.backends import (
     timeouts,
 )
 from translation.nginx.effects.balancing.canary import canary_plugins
-from translation.nginx.effects.balancing.cookies import affinity_cookies, known_cookie
+from translation.nginx.effects.balancing.cookies import affinity_cookies
 from translation.nginx.effects.balancing.mirror import mirror
 from translation.nginx.effects.branches import Branch, Site, answer
 from translation.nginx.effects.own_requests import own_requests, shown, shown_statuses
@@ -118,7 +118,7 @@ def _served(
     pattern = cors_pattern(site.values)
     hidden = site.config.words("hide-headers") if upstream else ()
     for cookie in affinity_cookies(site, scheme) if upstream else ():
-        first = (f"cookie_{cookie.name}", "!", "~~", known_cookie(site.values))
+        first = (f"cookie_{cookie.name}", "!", "~~", cookie.known)
         spread = str(_upstream(site, scheme, first=True))
         split = canary_plugins(site, site.location.backend, spread, first=True) if site.location.backend else {}
         written = rewritten(headers, pattern, cookie=cookie.text, hidden=hidden)

@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service
 from translation.ingress_spec import Port
-from translation.nginx.effects.balancing.backends import claim, own_default, timeouts
+from translation.nginx.effects.balancing.backends import claim, never_reads, own_default, timeouts
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import body_limit
 from translation.nginx.functions.attached import Function, attached
@@ -29,10 +29,11 @@ def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
     version = site.values.text("proxy-http-version")
     by_status = any(word != "error" for word in again)
     odd_path = site.location.target and not site.location.target.startswith("/")
-    if scheme not in ("http", "https") or not (errors or by_status or version == "1.0" or odd_path):
+    times = timeouts(site) | ({"late": True} if never_reads(site) else {})
+    if scheme not in ("http", "https") or not (errors or by_status or version == "1.0" or odd_path or "late" in times):
         return ()
     tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
-    wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": timeouts(site)}
+    wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": times}
     if "non_idempotent" in _next_upstream(site):
         wanted["any_method"] = True
     if version == "1.0":
@@ -63,7 +64,7 @@ def shown(site: Site, branch: Branch) -> Branch:
 def _errors(site: Site) -> JsonObject | None:
     """Return the statuses that are shown by another backend, and which one that is; None without any."""
     own = site.values.text("custom-http-errors")
-    codes = own.split(",") if own else site.config.words("custom-http-errors")
+    codes = _codes(own) if own else list(site.config.words("custom-http-errors"))
     source, backend = site.location.source, site.location.backend
     if not codes or source is None or backend is None:
         return None
@@ -79,6 +80,12 @@ def _errors(site: Site) -> JsonObject | None:
         body["own_only"] = True
     upstream = _upstream(site, annotated=bool(own))
     return body | ({"upstream": upstream} if upstream else {})
+
+
+def _codes(text: str) -> list[str]:
+    """Return the statuses in an annotation; none if one of them is not a number."""
+    found = [part.strip() for part in text.split(",") if part.strip()]
+    return found if all(map(str.isdecimal, found)) else []
 
 
 def _upstream(site: Site, *, annotated: bool) -> str:

@@ -9,10 +9,11 @@ from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import NAMED, numbered, whole
 from translation.nginx.options import CATCH_ALL
+from translation.nginx.tables.values import Values
 
 _TOLD_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
 _NO_HOST = ("http_host", "!", "~~", ".")
-_CODES = range(300, 309)
+_TEMPORAL, _PERMANENT = range(300, 308), range(300, 309)
 
 _TRIMMED = "X-Trimmed-Request-Uri"
 """A temporary request header for a redirect: the address without the trailing slash."""
@@ -20,21 +21,31 @@ _TRIMMED = "X-Trimmed-Request-Uri"
 
 def location_redirect(site: Site) -> Branch | None:
     """Return the redirect of all requests for a location; temporary ones take precedence over permanent ones."""
-    if site.location.plain:
-        return None
     values = site.values
+    if site.location.plain or not configured(values):
+        return None
     temporal, permanent = values.text("temporal-redirect"), values.text("permanent-redirect")
-    if temporal and _is_url(temporal):
+    if temporal:
         return Branch(
-            plugins=_redirect(_absolute(site, temporal), _code(values.number("temporal-redirect-code", 302), 302))
+            plugins=_redirect(_absolute(site, temporal), _code(values.number("temporal-redirect-code"), _TEMPORAL, 302))
         )
     if permanent:
-        code = _code(values.number("permanent-redirect-code", 301), 301)
+        code = _code(values.number("permanent-redirect-code"), _PERMANENT, 301)
         return Branch(plugins=_redirect(_absolute(site, permanent), code))
     target = site.location.target
     if target.startswith(("http://", "https://")):
         return Branch(plugins=_rewritten(site, target))
     return None
+
+
+def configured(values: Values) -> bool:
+    """Return whether the redirects of an Ingress are read: an empty annotation or a bad URL drops all of them."""
+    temporal = values.text("temporal-redirect")
+    if any(map(values.is_empty, ("from-to-www-redirect", "relative-redirects", "temporal-redirect"))):
+        return False
+    if temporal:
+        return not values.is_empty("temporal-redirect-code") and _is_url(temporal)
+    return not any(map(values.is_empty, ("permanent-redirect", "permanent-redirect-code")))
 
 
 def _rewritten(site: Site, target: str) -> dict[str, JsonObject]:
@@ -146,8 +157,8 @@ def _literal(text: str) -> str:
 
 
 def _is_url(text: str) -> bool:
-    return urlsplit(text).scheme in ("http", "https")
+    return urlsplit(text).scheme.startswith("http")
 
 
-def _code(code: int, default: int) -> int:
-    return code if code in _CODES else default
+def _code(code: int, known: range, default: int) -> int:
+    return code if code in known else default

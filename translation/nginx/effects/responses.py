@@ -16,12 +16,13 @@ _METHODS = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 _HEADERS = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
 _MAX_AGE = 1_728_000
 
-_ORIGINS = re.compile(r"[A-Za-z0-9\-._~:/*, \[\]]*")
-_ORIGIN = re.compile(r"[a-z]+://(\*\.)?[A-Za-z0-9\-._~]+(:\d+)?")
+_ORIGINS = re.compile(r"(?:(?<=[a-z])://|\*\.|:[0-9]+|[A-Za-z0-9\-.,])*|\*")
+_ORIGIN = re.compile(r"[a-z]+://(\*\.)?[A-Za-z0-9\-.]*(:[0-9]+)?|null")
 _NOBODY = "(?!)"
+_VALUE = re.compile(r"""[a-zA-Z0-9_ :;.,\\/"'?!(){}\[\]@<>=\-+*#$&`|~^%]+""")
 _SEPARATOR = r"(?:,\s?|\s)"
 _METHOD_LIST = re.compile(rf"[A-Za-z]+(?:{_SEPARATOR}[A-Za-z]+)*{_SEPARATOR}?")
-_HEADER_LIST = re.compile(rf"[A-Za-z0-9_-]+(?:{_SEPARATOR}[A-Za-z0-9_-]+)*{_SEPARATOR}?")
+_HEADER_LIST = re.compile(r"[A-Za-z0-9_, -]+")
 _EXPOSED_LIST = re.compile(rf"(?:[A-Za-z0-9_-]+|\*)(?:{_SEPARATOR}?(?:[A-Za-z0-9_-]+|\*))*{_SEPARATOR}?")
 _CORS = "Access-Control-"
 
@@ -57,7 +58,7 @@ def cors_pattern(values: Values) -> str:
     """Return the pattern of the allowed origins; empty allows all, as does an invalid item in nginx."""
     text = values.text("cors-allow-origin")
     origins = [part.strip() for part in text.split(",") if part.strip()]
-    if not origins or "*" in origins or not _ORIGINS.fullmatch(text):
+    if not text or "*" in origins or not _ORIGINS.fullmatch(text.replace(" ", "")):
         return ""
     return f"^({'|'.join(_origin(origin) for origin in origins if _ORIGIN.fullmatch(origin)) or _NOBODY})$"
 
@@ -136,9 +137,9 @@ def response_headers(site: Site) -> dict[str, str] | None:
         found |= _config_map(site, everywhere) or {}
     own = site.values.text("custom-headers")
     if own:
-        data = _config_map(site, own if "/" in own else f"{site.namespace}/{own}")
-        allowed = {name.lower() for name in site.config.words("global-allowed-response-headers")}
-        if data is None or any(name.lower() not in allowed for name in data):
+        data = _config_map(site, own)
+        allowed = site.config.words("global-allowed-response-headers")
+        if data is None or not all(name in allowed and _VALUE.fullmatch(text) for name, text in data.items()):
             return None
         found |= data
     return found

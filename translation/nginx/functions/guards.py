@@ -122,8 +122,15 @@ local function asked(want, ctx)
     client:set_timeouts(5000, 60000, 60000)
     local uri = value(want.uri, ctx)
     local authority = uri:match("^https?://([^/?]+)") or ""
-    headers["host"] = nil
-    headers["Host"] = want.headers["Host"] or authority:match("^(.-):?%d*$")
+    headers["host"] = authority:match("^(.-):?%d*$")
+    local own = {["host"] = true, ["x-forwarded-for"] = true}
+    for name in pairs(want.headers) do own[name:lower()] = true end
+    for name, text in pairs(want.added or {}) do
+        local key = name:lower()
+        headers[key] = own[key] and {headers[key], value(text, ctx)} or value(text, ctx)
+    end
+    headers["Host"], headers["host"] = headers["host"], nil
+    headers["Content-Length"] = {}
     local answer, err = client:request_uri(uri, {
         method = want.method, headers = headers, ssl_verify = false, keepalive = true,
     })
@@ -149,6 +156,7 @@ local function external(want, ctx)
             where = where .. (where:find("?", 1, true) and "&" or "?") .. want.parameter .. "=" .. address
         end
         ngx.header["Location"] = where
+        ctx.ingress_nginx_signin = true
         return 302
     elseif answer.status == 401 or answer.status == 403 then
         ngx.header["WWW-Authenticate"] = answer.status == 401 and answer.headers["WWW-Authenticate"] or nil
@@ -192,6 +200,7 @@ end
 COOKIES = f"""local LISTED = {{[200] = true, [201] = true, [204] = true, [206] = true, [301] = true, [302] = true,
     [303] = true, [304] = true, [307] = true, [308] = true}}
 return function(conf, ctx)
+    if ctx.ingress_nginx_signin then ngx.header["Strict-Transport-Security"] = nil end
     local cookies = ctx.ingress_nginx_cookies
     if cookies and (conf.{FIELD}.always or LISTED[ngx.status]) then
         local before = ngx.header["Set-Cookie"]
@@ -201,4 +210,4 @@ return function(conf, ctx)
     end
 end
 """
-"""Passes the cookies of the authentication service on to the client."""
+"""Passes the cookies of the authentication service on to the client; the redirect to sign in has no HSTS header."""

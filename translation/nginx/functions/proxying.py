@@ -43,6 +43,10 @@ local function send(ctx, server, scheme, timeout, request)
         core.log.error("backend ", server.host, ":", server.port, ": ", err)
         return nil, tostring(err):find("timeout", 1, true) and 504 or 502, sent
     end
+    if timeout.late then
+        client:close()
+        return nil, 504, true
+    end
     answer.client = client
     return answer, answer.status, true
 end
@@ -66,11 +70,15 @@ local function of_backend(want, ctx, body)
     return {{method = ctx.var.request_method, path = path, query = query ~= "" and query or nil, headers = headers,
         body = body, version = want.version}}
 end
-local function of_errors(want, ctx, body, code)
+local function of_errors(want, ctx, body, code, early)
     local headers = {{["X-Code"] = tostring(code), ["X-Format"] = ctx.var.http_accept, ["Connection"] = "close",
         ["X-Original-URI"] = ctx.var.real_request_uri, ["Host"] = ctx.var.http_host,
         ["X-Forwarded-For"] = ctx.var.remote_addr}}
-    for name, text in pairs(want.errors.headers) do headers[name] = text end
+    if early then
+        headers["Host"] = {{}}
+    else
+        for name, text in pairs(want.errors.headers) do headers[name] = text end
+    end
     for name, text in pairs(ngx.req.get_headers(0, true)) do
         local own = OWN[name:lower()]
         if own then text = own ~= "" and ctx.var["original_x_forwarded_" .. own] or "" end
@@ -113,7 +121,9 @@ return function(conf, ctx)
         local nodes = nodes_of(want.errors.upstream)
         if answer then answer.client:close() end
         if #nodes == 0 then return want.errors.without end
-        answer, code = send(ctx, nodes[math.random(#nodes)], "http", want.timeout, of_errors(want, ctx, body, code))
+        local early = code == 413 and not answer
+        answer, code = send(ctx, nodes[math.random(#nodes)], "http", want.timeout,
+            of_errors(want, ctx, body, code, early))
     end
     if not answer then return code end
     ngx.status = code

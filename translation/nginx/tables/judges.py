@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 from translation.nginx.tables.rows import Judge
 from translation.nginx.tables.values import boolean, integer
 from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
@@ -34,7 +35,12 @@ _TUNING = approximate("The snippet only tunes performance and is ignored (strict
 BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_config in config.yaml).")
 NOT_IN_GATEWAY = "Gateways have no such setting for one route"
 KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
-SENT_ONCE = approximate("A header that ingress-nginx sends twice, its own and that one, is sent once.")
+LATE = approximate(
+    "A change of its ConfigMap takes effect at once; in ingress-nginx with the next change of an Ingress."
+)
+MIRRORED = approximate(
+    "The target is not valid: nothing is mirrored. ingress-nginx sends a copy with the path `/_mirror-…` to the host."
+)
 CACHE = approximate("Each worker process of the gateway caches the answers of the authentication service for itself.")
 ERRORS = approximate(
     "Requests beyond a limit, and for a Service without endpoints or a default-backend, get the error without a page."
@@ -105,24 +111,24 @@ def error_page(text: str) -> Verdict:
 
 def timeout(text: str) -> Verdict:
     """Judge a timeout."""
-    return approximate("A timeout of 0 lasts 1 ms: nearly every request times out.") if integer(text) == 0 else EXACT
+    return approximate("A timeout of 0 for connecting or sending lasts 1 ms.") if integer(text) == 0 else EXACT
 
 
 def auth_redirect(text: str) -> Verdict:
     """Judge auth-request-redirect."""
-    return KEPT_AUTH if ";" in text else EXACT
+    return EXACT if URLS_AND_SPACES(text) else KEPT_AUTH
 
 
-def auth_method(text: str) -> Verdict:
-    """Judge auth-method."""
-    return EXACT if text == "GET" else approximate("The request to the service has Content-Length: 0.")
+def auth_duration(text: str) -> Verdict:
+    """Judge auth-cache-duration."""
+    return CACHE if LISTS(text) else KEPT_AUTH
 
 
 def hash_by(text: str) -> Verdict:
     """Judge upstream-hash-by."""
     if "$" not in text:
         return approximate("Without a variable all requests have one key; the gateway then hashes the client address.")
-    return approximate("A request whose endpoint fails is sent to another one.")
+    return EXACT
 
 
 def if_on(when_on: Verdict) -> Judge:

@@ -20,8 +20,13 @@ FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 """The texts that Go's strconv.ParseBool accepts."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_SIZE = re.compile(r"([0-9]+)([bkmg]?)", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+)([bkmg]?)", re.IGNORECASE | re.ASCII)
+_MAPPED = 96
+"""Bits of an IPv6 address before the IPv4 address that it maps."""
+
 _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 LONGEST_PATTERN = 1024
 """Maximum length of a regular expression: a gateway compiles it for every path of the host."""
@@ -34,7 +39,7 @@ def boolean(text: str) -> bool | None:
 
 def integer(text: str) -> int | None:
     """Parse like Go's strconv.Atoi; return None for other texts."""
-    return int(text) if _INTEGER.fullmatch(text) and len(text) < 19 else None
+    return int(text) if _INTEGER.fullmatch(text) and len(text) < 20 and abs(int(text)) < 2**63 else None
 
 
 def size(text: str) -> int | None:
@@ -47,13 +52,24 @@ def networks(text: str) -> tuple[str, ...] | None:
     """Return comma-separated networks and addresses, sorted, without duplicates; None if one is invalid."""
     found = set()
     for part in text.split(","):
+        address, slash, bits = part.strip().partition("/")
+        if "%" in address or (slash and not (bits.isascii() and bits.isdecimal())):
+            return None
         try:
-            network = ipaddress.ip_network(part.strip(), strict=False)
+            network = _unmapped(ipaddress.ip_network(part.strip(), strict=False))
         except ValueError:
             return None
         single = network.prefixlen == network.max_prefixlen
         found.add(str(network.network_address) if single else str(network))
     return tuple(sorted(found))
+
+
+def _unmapped(network: Network) -> Network:
+    """Return a network of IPv6 addresses that map IPv4 addresses as one of IPv4 addresses, as Go does."""
+    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
+    if mapped is None or network.prefixlen < _MAPPED:
+        return network
+    return ipaddress.ip_network((mapped, network.prefixlen - _MAPPED))
 
 
 def cookie_pair(text: str) -> tuple[str, str] | None:
@@ -88,8 +104,11 @@ class Values:
     given: Mapping[str, str]
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a text."""
-        return self.given.get(name, default)
+        """Return a text without spaces at the ends of its lines; numbers and booleans are read with them."""
+        given = self.given.get(name)
+        if given is None:
+            return default
+        return "\n".join(line.strip() for line in given.split("\n")) if "\n" in given else given.strip()
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a boolean, or the default without a valid one."""
@@ -103,4 +122,8 @@ class Values:
 
     def has(self, name: str) -> bool:
         """Return whether an annotation is set and not empty."""
-        return bool(self.given.get(name))
+        return bool(self.text(name))
+
+    def is_empty(self, name: str) -> bool:
+        """Return whether an annotation is set, but empty."""
+        return name in self.given and not self.text(name)

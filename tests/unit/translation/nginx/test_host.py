@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from apisix_ingress.diagnostics.collect.offline import Outcome
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import IndexKey, ObjectKey
@@ -72,6 +74,34 @@ def test_a_path_whose_protection_cannot_be_made_answers_503() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), enable_modsecurity="true")))
 
     assert {status(body) for body in got} == {503}
+
+
+SECRET = {
+    "kind": "Secret",
+    "metadata": {"name": "ca", "namespace": "shop"},
+    "stringData": {"ca.crt": "BEGIN CERTIFICATE"},
+}
+
+
+@pytest.mark.parametrize("name", ["ca", "shop/absent", "other/ca", "shop/ca/x"])
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_a_secret_of_client_certificates_that_cannot_be_used_closes_the_host(name: str, mode: str) -> None:
+    older = ingress("older", ("/older", "Prefix"), auth_tls_secret="shop/ca")
+    bad = ingress("bad", ("/", "Prefix"), age=1, auth_tls_secret=name, auth_tls_verify_client=mode)
+
+    assert {status(body) for body in routes(translated(SECRET, older, bad))} == {403}
+
+
+def test_spaces_around_a_value_do_not_switch_protection_off() -> None:
+    spaced = ingress("web", ("/", "Prefix"), auth_type=" basic ", auth_secret="absent")
+
+    assert {status(body) for body in routes(translated(spaced))} == {503}
+
+
+def test_of_redirects_with_an_empty_annotation_none_is_served() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), permanent_redirect="/x", permanent_redirect_code="")))
+
+    assert not any("redirect" in body.get("plugins", {}) for body in got)
 
 
 def test_a_missing_auth_secret_closes_the_path() -> None:
@@ -413,3 +443,19 @@ def test_a_rewrite_to_a_url_keeps_groups_and_the_query() -> None:
         "append_query_string": True,
         "ret_code": 302,
     }
+
+
+def test_the_last_ingress_with_affinity_configures_the_cookie_which_only_its_paths_set() -> None:
+    plain = ingress("plain", ("/plain", "Exact"))
+    first = ingress("first", ("/first", "Exact"), age=1, affinity="cookie", session_cookie_name="first")
+    last = ingress("last", ("/last", "Exact"), age=2, affinity="cookie", session_cookie_name="last")
+
+    got = routes(translated(plain, first, last))
+
+    added = {
+        body["uris"][0]: body["plugins"].get("response-rewrite", {}).get("headers", {}).get("add")
+        for body in got
+        if ["cookie_last", "!", "~~", ".+"] in body.get("vars", [])
+    }
+    assert set(added) == {"/plain", "/first", "/last"}
+    assert {path for path, cookie in added.items() if cookie} == {"/first", "/last"}

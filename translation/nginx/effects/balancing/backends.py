@@ -14,7 +14,7 @@ from translation.core.context import Context
 from translation.hosts.certificates import key_pair
 from translation.ingress_spec import Port
 from translation.nginx.effects.branches import Site
-from translation.nginx.sources import sources_of_service
+from translation.nginx.sources import sources_of_service, sources_with_affinity
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
 
@@ -26,7 +26,7 @@ _AT_ONCE = 0.001
 _UNLIMITED = 255
 """Number of retries if nginx has no limit."""
 
-_COOKIE = re.compile(r"[A-Za-z0-9_-]+")
+_COOKIES = "session-cookie-"
 _VARIABLE = re.compile(r"\$\{?([a-z0-9_]+)\}?")
 _HASHABLE = re.compile(
     r"uri|server_name|server_addr|request_uri|remote_port|remote_addr|query_string|host|hostname|arg_[0-9a-zA-Z_-]+"
@@ -102,15 +102,25 @@ def client_certificate(site: Site) -> str:
 
 
 def service_values(site: Site, key: ObjectKey) -> Values:
-    """Return the annotations that apply to the whole Service: those of the first Ingress that names it."""
-    sources = sources_of_service(site.builder.view, site.builder.options, site.nginx, key.namespace, key.name)
-    return next((source.values for source in sources if not source.canary), site.values)
+    """Return the annotations that apply to the whole Service: those of the first Ingress that names it.
+
+    Any Ingress may ask for affinity. The first one with a mode decides on it, the last one on the cookie.
+    """
+    view, options = site.builder.view, site.builder.options
+    sources = sources_of_service(view, options, site.nginx, key.namespace, key.name)
+    first = next((source.values for source in sources if not source.canary), site.values)
+    sticky = sources_with_affinity(view, options, site.nginx, key.namespace, key.name)
+    if not sticky:
+        return first
+    mode = next((each.values.text("affinity-mode") for each in sticky if each.values.has("affinity-mode")), "")
+    own = {name: text for name, text in first.given.items() if not name.startswith(_COOKIES)}
+    cookie = {name: text for name, text in sticky[-1].values.given.items() if name.startswith(_COOKIES)}
+    return Values({**own, **cookie, "affinity": "cookie", "affinity-mode": mode})
 
 
 def cookie_name(values: Values) -> str:
     """Return the name of the affinity cookie."""
-    name = values.text("session-cookie-name")
-    return name if _COOKIE.fullmatch(name) else "INGRESSCOOKIE"
+    return values.text("session-cookie-name") or "INGRESSCOOKIE"
 
 
 def scheme_of(site: Site) -> str:
@@ -136,6 +146,11 @@ def timeouts(site: Site) -> JsonObject:
         for name in names_of
     }
     return {name: value or _AT_ONCE for name, value in found.items()}
+
+
+def never_reads(site: Site) -> bool:
+    """Return whether no answer is ever in time, since proxy-read-timeout is 0."""
+    return site.values.number("proxy-read-timeout", site.config.number("proxy-read-timeout")) == 0
 
 
 def own_default(site: Site) -> tuple[ObjectKey, int] | None:
@@ -176,7 +191,9 @@ def _settings(own: Values, values: Values, config: Config, scheme: str) -> JsonO
 def _retries(values: Values, config: Config) -> int:
     when = values.text("proxy-next-upstream") or config.text("proxy-next-upstream")
     tries = values.number("proxy-next-upstream-tries", config.number("proxy-next-upstream-tries"))
-    return 0 if "off" in when.split() else tries - 1 if tries else _UNLIMITED
+    hashes = values.has("upstream-hash-by") or bool(config.text("upstream-hash-by"))
+    # With a hash, nginx chooses the same endpoint again for every try.
+    return 0 if hashes or "off" in when.split() else tries - 1 if tries else _UNLIMITED
 
 
 def _balancing(values: Values, config: Config) -> JsonObject:

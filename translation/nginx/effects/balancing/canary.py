@@ -76,8 +76,6 @@ def _rules(values: Values, canary: str, main: str, decider: str) -> Iterator[Jso
     name = values.text("canary-by-header")
     header = f"http_{name.lower().replace('-', '_')}" if _readable(name) else ""
     value, pattern = values.text("canary-by-header-value"), values.text("canary-by-header-pattern")
-    if ";" in value or ";" in pattern:
-        return
     if header and value:
         yield _rule([header, "==", value], to_canary)
     elif header and pattern:

@@ -5,7 +5,6 @@ The first request of a client is balanced by the value that its cookie will have
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,9 +12,6 @@ from apisix_ingress.model.keys import ObjectKey
 from translation.nginx.effects.balancing.backends import cookie_name, service_values
 from translation.nginx.effects.branches import Site
 from translation.nginx.tables.values import Values, integer
-
-_DOMAIN = re.compile(r"\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
-
 
 _OLD_BROWSERS = (
     "Chrome/[456]|iPhone OS 12|iPad; CPU OS 12|^(?!.*Chrome)(?=.*Macintosh)(?=.*Intel Mac OS X 10_14)(?=.*Safari)"
@@ -29,42 +25,48 @@ class NewCookie:
 
     Attributes:
         name: Its name.
-        text: The header.
+        text: The header; empty: the client gets no cookie.
+        known: The pattern of cookies that clients keep.
         when: The condition that a client gets this one, beside that it has none.
     """
 
     name: str
     text: str
+    known: str
     when: tuple[Sequence[object], ...] = ()
 
 
 def affinity_cookies(site: Site, scheme: str) -> Iterator[NewCookie]:
     """Yield the cookies for clients without one; the last one is for all others."""
     backend = site.location.backend
-    if site.values.text("affinity") != "cookie" or backend is None:
+    if backend is None:
         return
-    # Cookies belong to the Service: the first Ingress that names it configures them.
+    # Affinity belongs to the Service; only paths of an Ingress that asks for it set the cookie.
     values = service_values(site, ObjectKey("Service", site.namespace, backend.name))
-    name = cookie_name(values)
+    if values.text("affinity") != "cookie":
+        return
+    name, known = cookie_name(values), known_cookie(values)
+    if site.values.text("affinity") != "cookie":
+        yield NewCookie(name, "", known)
+        return
     parts = [f"{name}=$request_id"]
     age, expires = integer(values.text("session-cookie-max-age")), integer(values.text("session-cookie-expires"))
     if age is not None and age >= 0:
         parts.append(f"Max-Age={age}")
     elif expires is not None and expires >= 0:
         parts.append(f"Max-Age={expires}")
-    if _DOMAIN.fullmatch(values.text("session-cookie-domain")):
+    if values.has("session-cookie-domain"):
         parts.append(f"Domain={values.text('session-cookie-domain')}")
-    path = values.text("session-cookie-path")
-    parts.append(f"Path={path if path.startswith('/') and ';' not in path else site.location.given or '/'}")
+    parts.append(f"Path={values.text('session-cookie-path') or site.location.given or '/'}")
     same_site = values.text("session-cookie-samesite")
     if scheme == "https" or values.flag("session-cookie-secure"):
         parts.append("Secure")
     parts.append("HttpOnly")
     if same_site == "None" and values.flag("session-cookie-conditional-samesite-none"):
-        yield NewCookie(name, "; ".join(parts), (("http_user_agent", "~~", _OLD_BROWSERS),))
+        yield NewCookie(name, "; ".join(parts), known, (("http_user_agent", "~~", _OLD_BROWSERS),))
     if same_site in ("None", "Lax", "Strict"):
         parts.append(f"SameSite={same_site}")
-    yield NewCookie(name, "; ".join(parts))
+    yield NewCookie(name, "; ".join(parts), known)
 
 
 def known_cookie(values: Values) -> str:

@@ -13,13 +13,18 @@ from translation.nginx.effects.branches import Site, may_reach
 from translation.nginx.effects.own_requests import shown_statuses
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.guards import COOKIES, GUARD
+from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 
 _REQUEST_URI = re.compile(r"\$\{?request_uri\}?")
 _AUTH_FILE = "auth"
 _CACHED = "200 202 401 5m"
 _CACHED_BY_DEFAULT = ("200", "301", "302")
-_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w|)")
-_UNITS = {"ms": 1, "": 1000, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_HEADER = re.compile(r"[a-zA-Z0-9_-]+")
+_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w|M|y|)")
+_DAY = 86_400_000
+_UNITS = {"ms": 1, "": 1000, "s": 1000, "m": 60_000, "h": 3_600_000} | {
+    "d": _DAY, "w": 7 * _DAY, "M": 30 * _DAY, "y": 365 * _DAY
+}  # fmt: skip
 """Milliseconds of a unit of time in nginx."""
 
 _QUICK = re.compile(
@@ -67,8 +72,8 @@ class _Service:
 
     @property
     def redirect(self) -> str:
-        """The address in X-Auth-Request-Redirect; one with a semicolon is ignored."""
-        return "" if ";" in self.request_redirect else self.request_redirect
+        """The address in X-Auth-Request-Redirect; one that is not valid is ignored."""
+        return self.request_redirect if URLS_AND_SPACES(self.request_redirect) else ""
 
 
 def authentication(site: Site) -> Authentication:
@@ -141,7 +146,7 @@ def _service(site: Site) -> _Service | None:
             values.text("auth-proxy-set-headers"),
             values.flag("auth-always-set-cookie"),
             values.text("auth-cache-key"),
-            values.text("auth-cache-duration"),
+            _readable(values.text("auth-cache-duration")),
         )
     if not config.text("global-auth-url") or not values.flag("enable-global-auth", True):
         return None
@@ -168,13 +173,9 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
         "X-Real-IP": "$remote_addr",
         "X-Auth-Request-Redirect": service.redirect or "$real_request_uri",
     }
-    if service.headers:
-        namespace, _, name = service.headers.rpartition("/")
-        found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace or site.namespace, name))
-        foreign = namespace not in ("", site.namespace) and not site.config.flag("allow-cross-namespace-resources")
-        if found is None or foreign:
-            return _closed("auth-proxy-set-headers")
-        headers |= found.data
+    added = _added(site, service)
+    if added is None:
+        return _closed("auth-proxy-set-headers")
     if service.method:
         headers |= {"X-Original-URI": "$real_request_uri", "X-Scheme": "$scheme"}
     wanted: JsonObject = {
@@ -182,7 +183,7 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
         "method": service.method or "GET",
         "headers": {name: _told(text) for name, text in headers.items()},
         "response_headers": list(service.response_headers),
-    }
+    } | ({"added": added} if added else {})
     if any(name.lower() == "authorization" for name in service.response_headers):
         wanted["sets_authorization"] = True
     if service.cache_key:
@@ -195,6 +196,18 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     if service.signin:
         wanted |= {"signin": _told(service.signin), "parameter": service.parameter or "rd"}
     return wanted
+
+
+def _added(site: Site, service: _Service) -> dict[str, str] | None:
+    """Return the headers of auth-proxy-set-headers; None without their ConfigMap, or with an invalid name."""
+    if not service.headers:
+        return {}
+    namespace, _, name = service.headers.rpartition("/")
+    own = namespace == site.namespace or site.config.flag("allow-cross-namespace-resources")
+    found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace, name)) if own else None
+    if found is None or not all(map(_HEADER.fullmatch, found.data)):
+        return None
+    return {name: _told(text) for name, text in found.data.items() if text}
 
 
 def cache_times(text: str) -> dict[str, int]:
@@ -211,6 +224,10 @@ def cache_times(text: str) -> dict[str, int]:
 
 def _closed(what: str) -> Authentication:
     return Authentication(closed=f"{what} cannot be used")
+
+
+def _readable(text: str) -> str:
+    return text if LISTS(text) else ""
 
 
 def _told(text: str) -> str:
