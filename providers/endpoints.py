@@ -20,6 +20,7 @@ class EndpointsProvider(Provider[Service]):
     kind = "Service"
     workers = 4
     urgent = True
+    names_hosts = False
 
     def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Translation | None:
         """Return the upstreams for the claims on a Service, whether or not the Service exists."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.lazy import lazy
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.model.objects import Meta, Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides, UpstreamVariant
@@ -70,7 +70,7 @@ class _Found:
         self._draft = draft
         self._upstreams = upstreams
 
-    @cached_property
+    @lazy
     def listed(self) -> ListedNodes:
         """Its endpoints."""
         return ListedNodes(self._draft, self.service, self._upstreams)
@@ -90,6 +90,7 @@ class _Settings:
 
     def __init__(self, key: ObjectKey, service: Service | None, view: View, options: Options) -> None:
         self._context = ("ApisixUpstream", key.namespace, view, options)
+        self._view = view
         self._key = key
         self._names = {port.port: port.name for port in reversed(service.ports)} if service else {}
         scope = Context(*self._context)
@@ -100,12 +101,15 @@ class _Settings:
         """Return the settings for a port, or None without any; `scope` gets the problems of a policy."""
         if self.spec or self._broken:
             return for_port(self.spec, port) if self.spec else None
-        scope = scope or Context(*self._context)
-        if not policies_of(BACKEND_TRAFFIC_POLICY, self._key, scope.view):
+        if not self._has_policies:
             return None
         from translation.gateway.extensions.backend_traffic_policy import port_settings  # few Services have policies
 
-        return port_settings(scope, self._key, self._names.get(port, ""))
+        return port_settings(scope or Context(*self._context), self._key, self._names.get(port, ""))
+
+    @lazy
+    def _has_policies(self) -> bool:
+        return bool(policies_of(BACKEND_TRAFFIC_POLICY, self._key, self._view))
 
     def body(self, port: int) -> JsonObject | None:
         """Return the fields that the settings define for a port, or None if they are invalid."""

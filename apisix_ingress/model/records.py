@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical, list_in
 from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.lazy import lazy
 from apisix_ingress.model.network.host_claims import EVERY_HOST, claimed_name, claimed_port
 
 UPSERT_RANK: dict[RecordKind, int] = {
@@ -83,7 +83,7 @@ class Record:
     meant: Mapping[RecordKey, str] = field(default_factory=lambda: NO_NAMES, repr=False)
     """The names of the referenced records: an id may have belonged to different names over time."""
 
-    @cached_property
+    @lazy
     def payload(self) -> bytes:
         """The bytes that are sent: canonical JSON."""
         return canonical(self.body)
@@ -96,22 +96,22 @@ class Record:
         except TypeError:
             return 0
 
-    @cached_property
+    @lazy
     def refs(self) -> frozenset[RecordKey]:
         """The records that this record references."""
         return frozenset(references(self.key.kind, self.body))
 
-    @cached_property
+    @lazy
     def takes(self) -> frozenset[tuple[str, str]]:
         """(plugin, credential) pairs that no other record of its kind may have; only kinds in `EXCLUSIVE`."""
         return taken(self.key.kind, self.body.get("plugins"))
 
-    @cached_property
+    @lazy
     def hosts(self) -> tuple[str, ...]:
         """The hosts whose requests or handshakes it matches, see `hosts_of`."""
         return hosts_of(self.key.kind, self.body)
 
-    @cached_property
+    @lazy
     def digest(self) -> bytes:
         """The comparable form: equal to `comparable` of the gateway's body for this record."""
         try:
@@ -120,13 +120,10 @@ class Record:
             return _UNENCODABLE
 
     def prepare(self) -> None:
-        """Compute the values derived from the body in advance, which takes long for a large body.
-
-        Bypasses the lock of `cached_property`, which all records share, so that it may be called in a thread.
-        """
+        """Compute the values derived from the body in advance, which takes long for a large body."""
         for name in ("payload", "refs", "takes", "digest"):
             with contextlib.suppress(TypeError):  # nested too deeply: raised again on access
-                vars(self)[name] = vars(Record)[name].func(self)
+                getattr(self, name)
 
     def __eq__(self, other: object) -> bool:
         """Compare by payload and clusters."""

@@ -7,7 +7,7 @@ ordered.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
@@ -75,12 +75,12 @@ class Store(Generic[T]):
         keys = self._indexed.get(IndexKey(self.kind, index, value), ())
         return tuple(self._objects[key] for key in sorted(keys))
 
-    def oldest(self, index: str, value: str) -> Iterator[T]:
-        """Yield the objects with a value of a ranked index, the oldest first."""
-        read = IndexKey(self.kind, index, value)
-        ranks = self._ranks.get(read)
-        keys = self._indexed.get(read, ()) if ranks is None else (_key(age) for age in ranks)
-        return (self._objects[key] for key in keys)
+    def oldest(self, index: IndexKey) -> Iterable[T]:
+        """Return the objects with a value of a ranked index, the oldest first; a tuple if there is at most one."""
+        ranks = self._ranks.get(index)
+        if ranks is None:
+            return tuple([self._objects[key] for key in self._indexed.get(index, ())])
+        return (self._objects[_key(age)] for age in ranks)
 
     def set(self, item: T) -> bool:
         """Store an object; return whether it differs from the former one. An equal object causes no notification."""

@@ -70,17 +70,22 @@ class TrackingView:
         store = self._stores.get(index.kind)
         return cast("tuple[T, ...]", store.by_index(index.by, index.value)) if store is not None else ()
 
-    def oldest(self, kind: type[T], index: IndexKey) -> Iterator[T]:
-        """Yield the objects with a value of a ranked index, the oldest first; record how far the caller reads."""
+    def oldest(self, kind: type[T], index: IndexKey) -> Iterable[T]:
+        """Return the objects with a value of a ranked index, the oldest first; record how far the caller reads."""
         self.reads[index] = None
-        for place, item in enumerate(self._ranked(index)):
+        found = cast("Iterable[T]", self._ranked(index))
+        # Nearly always there is at most one: only more than `TOP` need their places.
+        return found if isinstance(found, tuple) and len(found) <= TOP else self._followed(index, found)
+
+    def _followed(self, index: IndexKey, found: Iterable[T]) -> Iterator[T]:
+        for place, item in enumerate(found):
             if place == TOP:
                 self.reads[beyond_top(index)] = None
-            yield cast("T", item)
+            yield item
 
     def _ranked(self, index: IndexKey) -> Iterable[KubeObject]:
         store = self._stores.get(index.kind)
-        return store.oldest(index.by, index.value) if store is not None else ()
+        return store.oldest(index) if store is not None else ()
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record name, and record the read."""

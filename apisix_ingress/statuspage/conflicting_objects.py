@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
 from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.route_keys import Matcher, count_matchers, matchers_of, rules_of
@@ -101,7 +101,7 @@ def _takers(facts: PageInputs, matcher: Matcher) -> list[ObjectKey]:
 
 
 def _oldest(facts: PageInputs, kind: str, matcher: Matcher) -> Iterator[tuple[str, str, str, str]]:
-    found = islice(facts.world.stores[kind].oldest(MATCHER_INDEX, matcher.value), TOP)
+    found = islice(facts.world.stores[kind].oldest(IndexKey(kind, MATCHER_INDEX, matcher.value)), TOP)
     return (item.meta.age for item in found if item.meta.key in facts.world.reports)
 
 

@@ -47,8 +47,8 @@ class OverlayView(TrackingView):
             return found
         return tuple(sorted((*self._others(found), *self._own(index)), key=lambda each: each.meta.key))
 
-    def oldest(self, kind: type[T], index: IndexKey) -> Iterator[T]:
-        """Yield the objects under a value of a ranked index, the oldest first."""
+    def oldest(self, kind: type[T], index: IndexKey) -> Iterable[T]:
+        """Return the objects under a value of a ranked index, the oldest first."""
         found = super().oldest(kind, index)
         if index.kind != self._item.meta.kind:
             return found

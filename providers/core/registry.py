@@ -167,8 +167,11 @@ class Registry:
             RuntimeError: If translations keep waking each other.
         """
         budget = SETTLE_LIMIT * (1 + sum(len(store) for store in self._world.stores.values()))
-        while steps := sum(self._step(provider) for provider in self.all()):
-            budget -= steps
+        while busy := [provider for provider in self.all() if self._step(provider)]:
+            for provider in busy:
+                while self._step(provider) and budget > 0:
+                    budget -= 1
+            budget -= len(busy)
             if budget < 0:
                 raise RuntimeError("translations keep waking each other")
 

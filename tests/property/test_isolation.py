@@ -140,7 +140,7 @@ def test_readers_of_the_first_members_are_notified_of_every_change_of_them(
     for name, day in before:
         _apply(store, name, day)
     want = sorted(store.values(), key=lambda pod: pod.meta.age)
-    assert list(store.oldest("all", "x")) == want
+    assert list(store.oldest(IndexKey(store.kind, "all", "x"))) == want
     view = _view(store)
     first = _first(view, seen)
     heard.clear()

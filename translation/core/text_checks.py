@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+import orjson
+
 from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.objects import CustomObject, Secret
 from translation.core.context import Context
@@ -58,7 +60,7 @@ def check_object(scope: Context, obj: CustomObject) -> None:
 
 def check_spec(scope: Context, spec: Mapping[str, Any]) -> None:
     """Report invalid strings of a spec, up to a maximum number."""
-    if _is_fine(scope, "".join(_strings(spec)), block=False):
+    if _has_only_fine_texts(scope, spec):
         return  # nearly always: paths of values would cost more than everything else
     told = 0
     for place in _texts(_Place(spec)):
@@ -104,6 +106,16 @@ def _texts(root: _Place) -> Iterator[_Place]:
                 stack.append(_Place(name, (path, name), block))
         elif isinstance(value, list):
             stack.extend(_Place(value[index], (path, index), block) for index in reversed(range(len(value))))
+
+
+def _has_only_fine_texts(scope: Context, spec: Mapping[str, Any]) -> bool:
+    """Return whether no string of a spec is refused, whatever its path; a control character is escaped in JSON."""
+    try:
+        document = orjson.dumps(spec)
+    except TypeError:  # nested too deeply, or not from JSON
+        document = b"\\"
+    text = "".join(_strings(spec)) if b"\\" in document else document.decode()
+    return _is_fine(scope, text, block=False)
 
 
 def _strings(root: Any) -> list[str]:

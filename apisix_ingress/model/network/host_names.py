@@ -47,6 +47,8 @@ def without_dot(host: str) -> str:
 def host_mistake(host: str) -> str:
     """Return the error in a host, as the end of a sentence; empty if it is valid."""
     name = without_dot(host)
+    if len(name) <= LONGEST_LABEL and _HOST.fullmatch(name):
+        return ""
     if len(name) > LONGEST_HOST:
         return f"is not a host name: it has {len(name)} characters; the limit is {LONGEST_HOST}"
     longest = max(map(len, name.split(".")))

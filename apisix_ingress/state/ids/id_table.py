@@ -68,7 +68,7 @@ class IdTable:
     def expected_id(self, kind: RecordKind, name: str) -> str:
         """Return the id that `id_of` would return now, without remembering the request."""
         read = id_read(kind, name)
-        return self._ids.get(read) or self._offer(read)
+        return self._ids.get(read) or self._offer(_slot(read), name)
 
     def known_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a name; empty if the name is neither in use nor requested."""
@@ -166,17 +166,16 @@ class IdTable:
     def _enter(self, read: IndexKey) -> str:
         """Assign an id to a new name."""
         slot = _slot(read)
-        self._ids[read] = id_ = self._offer(read)
+        self._ids[read] = id_ = self._offer(slot, read.value)
         if id_ == slot.id and self._settled:
             self._holders[slot] = read.value
         else:
             self._others.setdefault(slot, {})[read.value] = None
         return id_
 
-    def _offer(self, read: IndexKey) -> str:
+    def _offer(self, slot: RecordKey, name: str) -> str:
         """Return the id that a new name gets."""
-        slot = _slot(read)
-        return slot.id if self._may_have(slot, read.value) else wide_id(read.value)
+        return slot.id if self._may_have(slot, name) else wide_id(name)
 
     def _may_have(self, slot: RecordKey, name: str) -> bool:
         """Return whether a new name gets its short id."""

@@ -119,7 +119,7 @@ ALL = IndexKey("Pod", "all", "x")
 
 
 def names(store: Store[Pod]) -> list[str]:
-    return [pod.meta.name for pod in store.oldest("all", "x")]
+    return [pod.meta.name for pod in store.oldest(IndexKey("Pod", "all", "x"))]
 
 
 def test_ranked_index_has_the_oldest_first_and_what_has_no_age_last() -> None:
