@@ -126,8 +126,10 @@ class History(SyncObserver):
             if len(self._since) > MOST_SINCE:
                 self._since.popitem(last=False)
 
-    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
-        """Remember a change; an earlier one of the same record is forgotten."""
+    def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
+        """Remember a change that the gateway carried out; an earlier one of the same record is forgotten."""
+        if status != "ok":
+            return
         known = self._changes.pop((cluster, key), None)
         times = known.times + 1 if known is not None else 1
         self._changes[cluster, key] = RecordChange(self._clock.now(), cluster, key, change, name, times)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from apisix_ingress.gateway.sync.observer import Operation, RecordState, SyncObserver
+from apisix_ingress.gateway.sync.observer import Change, RecordState, SyncObserver
 from apisix_ingress.kube.informer.watch_events import ReflectorObserver
 from apisix_ingress.kube.status.interface import StatusObserver
-from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock
@@ -110,9 +110,9 @@ class SyncMetrics(SyncObserver):
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
-    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
+    def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
         """Count a write by its result."""
-        self._metrics.record_write(cluster, kind, op, status)
+        self._metrics.record_write(cluster, key.kind, "delete" if change == "deleted" else "put", status)
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Count a comparison with the gateway; a successful one shows that the cluster is healthy."""

@@ -155,7 +155,7 @@ class WriteOrderMachine(RuleBasedStateMachine):
         for key in self.deferred:
             assert self.blockers(key), f"{key} waits for nothing"
         assert self.order.is_clear == (not self.deferred)
-        assert len(self.order) == len(self.writes)
+        assert len(list(self.order.counted())) == len(self.writes)
 
     def teardown(self) -> None:
         for key in list(self.writes):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from apisix_ingress.diagnostics.collect.live_records import Snapshot
-from apisix_ingress.gateway.sync.plan import Plan, plan, unusual
+from apisix_ingress.gateway.sync.plan import Plan, decide, unusual
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
@@ -63,7 +64,8 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
     """
     table = table_of(wanted, snapshot)
     keys = table.records().union(wanted.desired.keys())
-    found = plan(keys, lambda key: wanted.desired.get(key, snapshot.cluster), table, wanted.desired.is_held)
+    wanted_at = partial(wanted.desired.get, cluster=snapshot.cluster)
+    found = Plan.of(((key, decide(key, wanted_at, table, wanted.desired.is_held)) for key in keys), wanted_at)
     changes = list(_changes(found, wanted, snapshot, table))
     acts = [change["act"] for change in changes]
     touched = {*found.upserts, *found.deletes, *found.held, *found.refused}

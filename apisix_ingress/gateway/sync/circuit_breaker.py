@@ -19,7 +19,7 @@ from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.sync.observer import Outage, OutageReason
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff
+from apisix_ingress.runtime.queue.rate_limiters import Backoff
 from apisix_ingress.runtime.tasks import bounded
 
 log = structlog.get_logger()
@@ -35,8 +35,8 @@ KEY_PROBE_INTERVAL = 30.0
 KEY_CHECK_INTERVAL = 5.0
 """Seconds between two checks whether the admin key was replaced."""
 
-PROBE_BASE, PROBE_CAP, PROBE_JITTER = 0.5, 5.0, 0.5
-"""Seconds between probes of a cluster that does not answer, and their random share."""
+PROBES = Backoff(0.5, 5.0, 0.5)
+"""The time between probes of a cluster that does not answer."""
 
 TRIAL = 1.0
 """Seconds, in addition to the timeout of a write, after which the outage ends if the breaker has not tripped again."""
@@ -71,7 +71,9 @@ class CircuitBreaker:
         self._clock = clock
         self._on_change = on_change
         self._on_outage = on_outage
-        self._backoff: ExponentialBackoff[str] = ExponentialBackoff(PROBE_BASE, PROBE_CAP, PROBE_JITTER, rng=rng)
+        self._rng = rng
+        self._probes = 0
+        """How many probes there were since the last call that succeeded."""
         self._failing: set[RecordKey] = set()
         self._error: GatewayError | None = None
         self._outage: Outage | None = None
@@ -114,8 +116,7 @@ class CircuitBreaker:
             self._end_outage()
         if self._failing:
             self._failing.clear()
-        if self._backoff.failures(""):
-            self._backoff.forget("")
+        self._probes = 0
 
     def failed(self, error: GatewayError, key: RecordKey | None = None) -> None:
         """Record that a call failed, and trip if that concerns the whole cluster.
@@ -199,7 +200,9 @@ class CircuitBreaker:
     async def _pause(self, backend: Backend) -> None:
         """Wait until the next probe is due."""
         if not isinstance(self._error, GatewayUnauthorized):
-            await self._clock.sleep(self._backoff.when(""))
+            delay = PROBES.delay(self._probes, self._rng)
+            self._probes += 1
+            await self._clock.sleep(delay)
             return
         until = self._clock.monotonic() + KEY_PROBE_INTERVAL
         while (left := until - self._clock.monotonic()) > 0 and not backend.credentials_changed():

@@ -17,7 +17,6 @@ from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.gateway.sync.observer import Outage, RecordState
-from apisix_ingress.gateway.sync.records.slot import Unknown
 from apisix_ingress.gateway.sync.session import SyncSession
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNKNOWN, Former
@@ -31,18 +30,6 @@ class Tally(NamedTuple):
     desired: int
     applied: int
     rejected: int
-
-
-class SyncSnapshot(NamedTuple):
-    """The number of records of a cluster in each state, at one moment."""
-
-    applied: int
-    unknown: int
-    in_flight: int
-    queued: int
-    rejected: int
-    withheld: int
-    is_tripped: bool
 
 
 class ClusterSync:
@@ -157,20 +144,6 @@ class ClusterSync:
         applied = Counter(slot.key.kind for slot in self._driver.table if slot.applied is not None)
         rejected = Counter(slot.key.kind for slot in self._driver.table if slot.rejection is not None)
         return {kind: Tally(wanted[kind], applied[kind], rejected[kind]) for kind in RECORD_KINDS}
-
-    def snapshot(self) -> SyncSnapshot:
-        """Return how many records are in each state."""
-        driver = self._driver
-        slots = list(driver.table)
-        return SyncSnapshot(
-            applied=sum(slot.applied is not None for slot in slots),
-            unknown=sum(isinstance(slot.observed, Unknown) for slot in slots),
-            in_flight=len(driver.table.in_flight),
-            queued=driver.queue.depth + driver.queue.delayed,
-            rejected=sum(slot.rejection is not None for slot in slots),
-            withheld=len(driver.withheld()),
-            is_tripped=driver.breaker.is_tripped,
-        )
 
     @property
     def _driver(self) -> RecordDriver:

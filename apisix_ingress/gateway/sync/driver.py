@@ -17,6 +17,7 @@ from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
 from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
+from apisix_ingress.gateway.sync.plan import Step, decide
 from apisix_ingress.gateway.sync.record_status import RecordStatus
 from apisix_ingress.gateway.sync.records.retries import explained, note_failure, note_rejection, offer_again
 from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, RecordSlot, Write
@@ -158,6 +159,15 @@ class RecordDriver:
     def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
         """Return whether a record that is not desired must stay."""
         return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts)
+
+    def decide(self, key: RecordKey) -> Step:
+        """Return what to do about a record now."""
+        return decide(key, self.wanted, self.table, self.is_held)
+
+    def hold(self, key: RecordKey) -> None:
+        """Let a record stay that is not desired, and check regularly whether it still has to."""
+        slot = self.table.timed[key] = self.table.slot(key)
+        slot.is_held = True
 
     def withheld(self) -> set[RecordKey]:
         """Return the records whose deletion was held back."""

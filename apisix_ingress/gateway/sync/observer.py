@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.keys import RecordKey
 
 StateKind = Literal["applied", "pending", "waiting", "rejected", "unreachable"]
-Operation = Literal["put", "delete"]
 Change = Literal["created", "updated", "deleted"]
 OutageReason = Literal["unreachable", "failing", "unauthorized", "redirected"]
 
@@ -72,11 +71,16 @@ class SyncObserver:
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         """Handle the state of a record after an event; it may be the same as before."""
 
-    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
-        """Handle the end of a write; `status` is `ok` or the name of the error."""
+    def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
+        """Handle the end of a write.
 
-    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
-        """Handle a write that the gateway carried out: the change, and the name of the record, empty if unknown."""
+        Args:
+            cluster: The cluster.
+            key: The record.
+            change: What the write does if the gateway carries it out.
+            name: The name of the record, empty if unknown.
+            status: `ok`, or the name of the error.
+        """
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Handle the end of an audit; `ok` is False if the cluster could not be read."""
@@ -107,15 +111,10 @@ class SyncObservers(SyncObserver):
         for each in self._observers:
             each.outcome(cluster, key, state)
 
-    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
+    def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
         """Forward it."""
         for each in self._observers:
-            each.written(cluster, kind, op, seconds, status)
-
-    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.changed(cluster, key, change, name)
+            each.written(cluster, key, change, name, status)
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Forward it."""

@@ -2,12 +2,12 @@
 
 Make before break: a record is written once all records that it refers to exist, and deleted once no record refers to
 it. An id passes from one name to another only when no record refers to the former name by it. `decide` decides about
-one record at the moment when it could be written; `plan` about many, in the order in which to write them.
+one record at the moment when it could be written; a `Plan` has the decisions about many, in the order of the writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -76,13 +76,24 @@ class Plan:
     refused: tuple[RecordKey, ...] = ()
 
     @classmethod
-    def of(cls, parts: Sequence[Plan]) -> Plan:
-        """Return the plan for the keys of all parts."""
+    def of(cls, steps: Iterable[tuple[RecordKey, Step]], wanted_at: WantedAt) -> Plan:
+        """Return the plan of decisions about many records; records that have to wait have their place in it as well.
+
+        Args:
+            steps: What to do about each record.
+            wanted_at: Returns the record that the cluster should have under a key, or None.
+        """
+        found: dict[Act, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
+        for key, step in steps:
+            act = step.act
+            if act in ("wait", "delete"):
+                act = "put" if wanted_at(key) is not None else "delete"
+            found[act].append(key)
         return cls(
-            tuple(sorted((key for part in parts for key in part.upserts), key=_rank)),
-            tuple(sorted((key for part in parts for key in part.deletes), key=_reverse_rank)),
-            tuple(key for part in parts for key in part.held),
-            tuple(key for part in parts for key in part.refused),
+            tuple(sorted(found["put"], key=_rank)),
+            tuple(sorted(found["delete"], key=_reverse_rank)),
+            tuple(found["hold"]),
+            tuple(found["refuse"]),
         )
 
 
@@ -99,25 +110,6 @@ def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsH
     if record is None:
         return _removal(key, table, is_held)
     return _upsert(key, record, table, is_held=is_held, wanted_at=wanted_at)
-
-
-def plan(keys: Iterable[RecordKey], wanted_at: WantedAt, table: RecordTable, is_held: IsHeld) -> Plan:
-    """Return the writes and deletes of the given records; for the arguments see `decide`.
-
-    Records that have to wait for others have their place in the order as well.
-    """
-    sorted_in: dict[str, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
-    for key in keys:
-        act = decide(key, wanted_at, table, is_held).act
-        if act in ("wait", "delete"):
-            act = "put" if wanted_at(key) is not None else "delete"
-        sorted_in[act].append(key)
-    return Plan(
-        tuple(sorted(sorted_in["put"], key=_rank)),
-        tuple(sorted(sorted_in["delete"], key=_reverse_rank)),
-        tuple(sorted_in["hold"]),
-        tuple(sorted_in["refuse"]),
-    )
 
 
 def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: int) -> frozenset[RecordKey]:

@@ -19,8 +19,8 @@ from apisix_ingress.errors import (
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.sync.comparison.pre_write_check import PreWriteChecks
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
-from apisix_ingress.gateway.sync.observer import Operation
-from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Step, decide
+from apisix_ingress.gateway.sync.observer import Change
+from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Step
 from apisix_ingress.gateway.sync.records.rate_limit import rate_delay
 from apisix_ingress.gateway.sync.records.retries import is_rejected
 from apisix_ingress.gateway.sync.records.transitions import Event
@@ -36,9 +36,6 @@ LATE = 2
 
 This is an estimate: gateways do not show it. The lease is held that much longer when the process stops.
 """
-
-BULK = 32
-"""With more outstanding writes, successes are logged at debug level: a log line costs as much CPU as a write."""
 
 
 class RecordWriter:
@@ -65,11 +62,11 @@ class RecordWriter:
         Raises:
             LeadershipLost: The write was not started.
         """
-        step = self._decide(key)
-        if step.act == "put" and (many := self._is_check_due(key, step)) is not None:
-            if not await self._is_checked(key, many=many):
+        step = self.driver.decide(key)
+        if step.act == "put" and self._is_check_due(key, step):
+            if not await self._is_checked(key):
                 return True
-            step = self._decide(key)
+            step = self.driver.decide(key)
         if step.act in ("put", "delete"):
             if self._may_send(key, step.record):
                 await self._send(key, step.record, term)
@@ -86,9 +83,6 @@ class RecordWriter:
             self.driver.post(key, Event.UNKNOWN)
         self.driver.retry(key, GatewayError("internal error: check the log of the controller"))
 
-    def _decide(self, key: RecordKey) -> Step:
-        return decide(key, self.driver.wanted, self.driver.table, self.driver.is_held)
-
     def _settle(self, key: RecordKey, step: Step) -> None:
         """Post that no request is needed: the record is as desired, or must stay unchanged."""
         table = self.driver.table
@@ -97,8 +91,7 @@ class RecordWriter:
             table.set_holder(slot, None)
             slot.released_at = -math.inf
         elif step.act == "hold":
-            slot.is_held = True
-            table.timed[key] = slot
+            self.driver.hold(key)
         elif step.record is not None:
             self._log.warning("record.foreign", record=str(key), name=step.record.name, remedy=FOREIGN_REMEDY)
         self.driver.post(key, Event.AS_WANTED if step.act == "nothing" else Event.LEFT)
@@ -114,16 +107,15 @@ class RecordWriter:
             if step.record.takes:
                 driver.unblock_others(key)  # records with the same exclusive keys need not wait for this one meanwhile
 
-    def _is_check_due(self, key: RecordKey, step: Step) -> bool | None:
-        """Return whether to read the id before the write: None: no; True: list its whole kind; False: read it alone."""
-        many, slot = len(self.driver.order) > BULK, self.driver.table.slot(key)
-        is_due = self.checks.is_due(slot, many=many) and not is_rejected(slot, step.record, self._clock.monotonic())
-        return many if is_due else None
+    def _is_check_due(self, key: RecordKey, step: Step) -> bool:
+        """Return whether to read the id before the write."""
+        slot = self.driver.table.slot(key)
+        return self.checks.is_due(slot) and not is_rejected(slot, step.record, self._clock.monotonic())
 
-    async def _is_checked(self, key: RecordKey, *, many: bool) -> bool:
+    async def _is_checked(self, key: RecordKey) -> bool:
         """Read what the gateway has under a new id; return whether to proceed. If not, the key is queued again."""
         try:
-            await self.checks.run(key, many=many)
+            await self.checks.run(key)
         except GatewayRejected:
             return True  # the reply to the write will say more
         except GatewayError as error:
@@ -186,7 +178,7 @@ class RecordWriter:
         except GatewayError as error:
             if error.sent:
                 self._note_unacked(key, record, term, started)
-            self._observe(key, record, started, type(error).__name__)
+            self._observe(key, record, type(error).__name__)
             self._fail(key, record, error)
             return isinstance(error, GatewayRejected)
         except BaseException:
@@ -216,22 +208,15 @@ class RecordWriter:
 
     def _succeed(self, key: RecordKey, record: Record | None, started: float) -> None:
         self.driver.breaker.succeeded()
-        seconds = self._observe(key, record, started, "ok")
-        line = self._log.debug if len(self.driver.order) > BULK else self._log.info
+        duration = round(self._clock.monotonic() - started, 3)
+        # With many outstanding writes, a log line for each would cost as much CPU as the writes.
+        line = self._log.debug if self.driver.order.is_bulk else self._log.info
         if record is not None:
-            line("record.put", record=str(key), name=record.name, duration_s=round(seconds, 3))
+            line("record.put", record=str(key), name=record.name, duration_s=duration)
         else:
-            line("record.delete", record=str(key), duration_s=round(seconds, 3))
-        self._observe_change(key, record)
+            line("record.delete", record=str(key), duration_s=duration)
+        self._observe(key, record, "ok")
         self.driver.post(key, Event.SUCCEEDED)
-
-    def _observe_change(self, key: RecordKey, record: Record | None) -> None:
-        """Report a write that the gateway carried out, while the slot still has what was there before."""
-        before = self.driver.table.slot(key).observed
-        if record is not None:
-            self._observer.changed(self.driver.cluster, key, "updated" if before else "created", record.name)
-        else:
-            self._observer.changed(self.driver.cluster, key, "deleted", before.name if before else "")
 
     def _fail(self, key: RecordKey, record: Record | None, error: GatewayError) -> None:
         driver = self.driver
@@ -261,9 +246,12 @@ class RecordWriter:
         else:
             driver.breaker.failed(error, key)
 
-    def _observe(self, key: RecordKey, record: Record | None, started: float, status: str) -> float:
-        """Report a request that has just ended to the observer; return its duration in seconds."""
-        op: Operation = "put" if record is not None else "delete"
-        seconds = self._clock.monotonic() - started
-        self._observer.written(self.driver.cluster, key.kind, op, seconds, status)
-        return seconds
+    def _observe(self, key: RecordKey, record: Record | None, status: str) -> None:
+        """Report a write that has just ended to the observer, while the slot still has what was there before."""
+        before = self.driver.table.slot(key).observed
+        if record is not None:
+            change: Change = "updated" if before else "created"
+            name = record.name
+        else:
+            change, name = "deleted", before.name if before else ""
+        self._observer.written(self.driver.cluster, key, change, name, status)

@@ -7,6 +7,7 @@ from the queue and write them (`record_writer`); its keeper does what becomes du
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Iterable
 
 import structlog
@@ -66,7 +67,6 @@ class SyncSession:
         self._writer = RecordWriter(self.driver, backend)
         self.audit = Audit(self.driver, backend, on_listed=self._writer.checks.listed)
         self._spot_check = SpotCheck(self.driver, backend, is_expected=self.audit.is_expected, suspect=self._suspect)
-        self._suspected = False
         # Changes are queued from the start of the first comparison, which takes a while.
         self._queues_changes = False
         self._audit_due = 0.0
@@ -140,7 +140,7 @@ class SyncSession:
 
     def _suspect(self) -> None:
         """Request an audit now: the cluster does not have what was written to it."""
-        self._suspected = True
+        self._audit_due = self._clock.monotonic()
 
     def _queue_changes(self) -> None:
         self._queues_changes = True
@@ -154,14 +154,15 @@ class SyncSession:
             now, is_open = self._clock.monotonic(), not self.driver.breaker.is_tripped
             self.driver.tick(now)
             # A cluster may have other records after an outage.
-            is_due = self._suspected or now >= self._audit_due or not was_open
+            is_due = now >= self._audit_due or not was_open
             if is_open and (self.driver.unacked.come_due(now) or is_due):
-                done = await self._run_audit()
-                self._audit_due = self._clock.monotonic() + (self._config.audit_interval if done else AUDIT_RETRY)
+                self._audit_due = math.inf
+                pause = self._config.audit_interval if await self._run_audit() else AUDIT_RETRY
+                # Records may have been suspected during the audit.
+                self._audit_due = min(self._audit_due, self._clock.monotonic() + pause)
             was_open = is_open
 
     async def _run_audit(self) -> bool:
-        self._suspected = False
         try:
             done = await self.audit.run_once()
         except Exception as error:

@@ -6,7 +6,7 @@ run reproducible.
 
 import random
 from collections.abc import Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from apisix_ingress.runtime.clock import Clock
 
@@ -15,6 +15,22 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 # 2**40 times any reasonable base exceeds any reasonable cap; more doublings would overflow a float.
 _MAX_DOUBLINGS = 40
+
+
+class Backoff(NamedTuple):
+    """`base` seconds, doubled with each failure, up to `cap`; the share `jitter` (0 to 1) of it is random.
+
+    The delay is between ``(1 - jitter)`` and 1 times its nominal value. So it never exceeds `cap`, and what failed
+    together is retried at different times.
+    """
+
+    base: float
+    cap: float
+    jitter: float = 0.0
+
+    def delay(self, failures: int, rng: random.Random) -> float:
+        """Return the seconds to wait after a failure that followed so many others."""
+        return min(self.cap, self.base * 2.0 ** min(failures, _MAX_DOUBLINGS)) * (1 - self.jitter * rng.random())
 
 
 class RateLimiter(Protocol[K_contra]):
@@ -50,11 +66,7 @@ class _Counting(Generic[K]):
 
 
 class ExponentialBackoff(_Counting[K]):
-    """`base` seconds, doubled with each failure of a key, up to `cap` seconds.
-
-    `jitter` (0 to 1) is the random share of each delay: the delay is between ``(1 - jitter)`` and 1 times its nominal
-    value. So it never exceeds `cap`, and keys that failed together are retried at different times.
-    """
+    """A `Backoff` for each key."""
 
     def __init__(self, base: float, cap: float, jitter: float = 0.0, *, rng: random.Random | None = None) -> None:
         if not 0 < base <= cap:
@@ -62,15 +74,12 @@ class ExponentialBackoff(_Counting[K]):
         if not 0 <= jitter <= 1:
             raise ValueError(f"jitter must lie between 0 and 1, got {jitter}")
         super().__init__()
-        self._base = base
-        self._cap = cap
-        self._jitter = jitter
+        self._backoff = Backoff(base, cap, jitter)
         self._rng = rng or random.Random()
 
     def when(self, key: K) -> float:
         """Count one more failure of `key` and return its delay in seconds."""
-        delay = min(self._cap, self._base * 2.0 ** min(self._count(key), _MAX_DOUBLINGS))
-        return delay * (1 - self._jitter * self._rng.random())
+        return self._backoff.delay(self._count(key), self._rng)
 
 
 class FastSlow(_Counting[K]):

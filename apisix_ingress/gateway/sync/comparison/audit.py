@@ -18,7 +18,7 @@ from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
-from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Plan, plan, unusual
+from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, NOTHING, Plan, unusual
 from apisix_ingress.gateway.sync.records.slot import Unknown
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey
@@ -254,11 +254,9 @@ class Audit:
     async def _queue_difference(self) -> Plan:
         """Queue the differences from the desired records; hold back an unusual number of deletes."""
         driver, table = self._driver, self._table
-        keys = list(table.records().union(self._wanted.keys()))
-        pieces = (keys[start : start + PIECE] for start in range(0, len(keys), PIECE))
-        found = Plan.of(
-            [plan(piece, driver.wanted, table, driver.is_held) async for piece in in_turns(pieces, every=1)]
-        )
+        keys = table.records().union(self._wanted.keys())
+        steps = [(key, step) async for key in in_turns(keys, every=PIECE) if (step := driver.decide(key)) != NOTHING]
+        found = Plan.of(steps, driver.wanted)
         # Not `keys`: records that became desired during the comparison stay known as well.
         uncertain = {slot.key for slot in table.timed.values() if slot.may_be_overwritten > -math.inf}
         driver.ever_wanted &= table.records().union(self._wanted.keys(), uncertain)
@@ -268,8 +266,7 @@ class Audit:
             if key not in withheld:
                 driver.mark([key], same_batch=True)
         for key in found.held:
-            slot = table.timed[key] = table.slot(key)
-            slot.is_held = True
+            driver.hold(key)
         for key in found.refused:
             driver.report(key)
         return found

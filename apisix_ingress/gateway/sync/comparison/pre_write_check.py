@@ -35,7 +35,7 @@ class PreWriteChecks:
         """Record the start time of a list of all kinds."""
         self._listed = defaultdict(lambda: at)
 
-    def is_due(self, slot: RecordSlot, *, many: bool) -> bool:
+    def is_due(self, slot: RecordSlot) -> bool:
         """Return whether to read the id before a write: nothing is known of it, and the last read was a while ago.
 
         While many records are to be written, a list stays valid for longer, because reading each id would cost more
@@ -45,15 +45,15 @@ class PreWriteChecks:
         if key.kind in UNLABELLED or slot.is_foreign or slot.observed is not None:
             return False
         seen = max(self._listed[key.kind], slot.free_at)
-        return seen < self._clock.monotonic() - (FRESH if many else FREE_SECONDS)
+        return seen < self._clock.monotonic() - (FRESH if self._driver.order.is_bulk else FREE_SECONDS)
 
-    async def run(self, key: RecordKey, *, many: bool) -> None:
+    async def run(self, key: RecordKey) -> None:
         """Read the record with an id, or list its whole kind if many records are to be written.
 
         Raises:
             GatewayError: The read failed.
         """
-        if many:
+        if self._driver.order.is_bulk:
             await self._list(key.kind)
             return
         now = self._clock.monotonic()

@@ -15,6 +15,9 @@ from apisix_ingress.gateway.sync.records.slot import Delete, RecordSlot, Write
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UNKNOWN, Former, Record
 
+BULK = 32
+"""More outstanding writes than this are a bulk, such as a first sync."""
+
 
 class WriteOrder:
     """The outstanding writes by batch. A write that deletes wait for is *counted* from its order to its end."""
@@ -106,9 +109,10 @@ class WriteOrder:
             self._blockers = None
         return found
 
-    def __len__(self) -> int:
-        """Return how many writes are counted."""
-        return len(self._counted)
+    @property
+    def is_bulk(self) -> bool:
+        """Whether many writes are outstanding."""
+        return len(self._counted) > BULK
 
     def counted(self) -> Iterable[RecordKey]:
         """Return the records whose writes are counted."""

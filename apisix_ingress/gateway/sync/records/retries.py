@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import random
 from http import HTTPStatus
-from typing import NamedTuple
 
 from apisix_ingress.errors import GatewayError
 from apisix_ingress.gateway.sync.records.slot import RecordSlot, Rejection
 from apisix_ingress.model.records import Record
-
-
-class Backoff(NamedTuple):
-    """`base` seconds, doubled with each failure, up to `cap`; the share `jitter` of it is random."""
-
-    base: float
-    cap: float
-    jitter: float
-
-    def delay(self, failures: int, rng: random.Random) -> float:
-        """Return the seconds to wait after a failure that followed so many others."""
-        return min(self.cap, self.base * 2.0 ** min(failures, 40)) * (1 - self.jitter * rng.random())
-
+from apisix_ingress.runtime.queue.rate_limiters import Backoff
 
 RETRY = Backoff(0.2, 5.0, 0.5)
 REJECTED = Backoff(60.0, 600.0, 0.2)

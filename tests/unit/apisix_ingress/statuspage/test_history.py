@@ -56,10 +56,10 @@ def test_only_the_latest_repairs_are_remembered() -> None:
 def test_latest_change_of_each_record_is_remembered_the_newest_first() -> None:
     journal = History(FakeClock())
     other = RecordKey("routes", "2")
-    journal.changed("a", KEY, "created", "one")
-    journal.changed("a", other, "created", "two")
-    journal.changed("b", KEY, "created", "one")
-    journal.changed("a", KEY, "updated", "one")
+    journal.written("a", KEY, "created", "one", "ok")
+    journal.written("a", other, "created", "two", "ok")
+    journal.written("b", KEY, "created", "one", "ok")
+    journal.written("a", KEY, "updated", "one", "ok")
     got = [(each.cluster, each.key, each.change, each.times) for each in journal.changes()]
     assert got == [("a", KEY, "updated", 2), ("b", KEY, "created", 1), ("a", other, "created", 1)]
 
@@ -67,7 +67,7 @@ def test_latest_change_of_each_record_is_remembered_the_newest_first() -> None:
 def test_number_of_remembered_changes_is_limited() -> None:
     journal = History(FakeClock())
     for number in range(MOST_CHANGES + 5):
-        journal.changed("a", RecordKey("routes", str(number)), "created", "")
+        journal.written("a", RecordKey("routes", str(number)), "created", "", "ok")
     found = list(journal.changes())
     assert (len(found), found[0].key.id, found[-1].key.id) == (MOST_CHANGES, str(MOST_CHANGES + 4), "5")
 

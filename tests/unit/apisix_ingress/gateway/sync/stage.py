@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.observer import Change, RecordState, SyncObserver
-from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.gateway.sync.records.slot import Unknown
+from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term
 from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, LoopClock, make_record
@@ -37,11 +38,10 @@ class Notes(SyncObserver):
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         self.outcomes.append((key, state))
 
-    def written(self, cluster: str, kind: RecordKind, op: str, seconds: float, status: str) -> None:
-        self.writes.append((kind, op, status))
-
-    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
-        self.changes.append((str(key), change, name))
+    def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
+        self.writes.append((key.kind, "delete" if change == "deleted" else "put", status))
+        if status == "ok":
+            self.changes.append((str(key), change, name))
 
     def compared(self, cluster: str, ok: bool) -> None:
         self.comparisons.append(ok)
@@ -54,6 +54,18 @@ class Notes(SyncObserver):
 
     def breaker(self, cluster: str, is_open: bool) -> None:
         self.breakers.append(is_open)
+
+
+class Counts(NamedTuple):
+    """The number of records in each state, at one moment."""
+
+    applied: int
+    unknown: int
+    in_flight: int
+    queued: int
+    rejected: int
+    withheld: int
+    is_tripped: bool
 
 
 class Stage:
@@ -99,6 +111,20 @@ class Stage:
 
     def want(self, *records: Record, urgent: bool = False) -> None:
         self.sync.mark_dirty(self.wanted.replace(records), urgent=urgent)
+
+    def counts(self) -> Counts:
+        """Return how many records are in each state."""
+        driver = self.sync._session.driver
+        slots = list(driver.table)
+        return Counts(
+            applied=sum(slot.applied is not None for slot in slots),
+            unknown=sum(isinstance(slot.observed, Unknown) for slot in slots),
+            in_flight=len(driver.table.in_flight),
+            queued=driver.queue.depth + driver.queue.delayed,
+            rejected=sum(slot.rejection is not None for slot in slots),
+            withheld=len(driver.withheld()),
+            is_tripped=driver.breaker.is_tripped,
+        )
 
     @property
     def log(self) -> list[tuple[str, str]]:

@@ -38,7 +38,7 @@ async def test_requests_in_flight_finish_and_none_starts() -> None:
         takes(stage, 4.0)
         stage.want(*many(50))
         await asyncio.sleep(1)
-        assert stage.sync.snapshot().in_flight == 4
+        assert stage.counts().in_flight == 4
         assert await stage.sync.close(6)
         assert len(stage.log) == 4
         stage.want(UPSTREAM_RECORD)
@@ -68,7 +68,7 @@ async def test_closing_waits_only_so_long_and_what_is_cancelled_then_is_in_doubt
         await asyncio.sleep(1)
         assert not await stage.sync.close(2)
         assert stage.term.in_doubt() == 0
-    assert stage.sync.snapshot().unknown == 1
+    assert stage.counts().unknown == 1
     assert stage.term.in_doubt() == pytest.approx(6)  # it took 3 s, and may take twice as long again
 
 
@@ -88,11 +88,11 @@ async def test_closed_for_good_means_also_after_an_outage_a_move_and_a_new_term(
     async with stage.running():
         stage.gateway.faults.down = True
         await asyncio.sleep(10)
-        assert stage.sync.snapshot().is_tripped
+        assert stage.counts().is_tripped
         assert await stage.sync.close(1)
         stage.gateway.faults.down = False
         await asyncio.sleep(10)
-        assert not stage.sync.snapshot().is_tripped
+        assert not stage.counts().is_tripped
         stage.want(UPSTREAM_RECORD, make_record(OTHER))
         await asyncio.sleep(10)
         stage.sync.move(stage.backend)

@@ -13,8 +13,7 @@ KEY = RecordKey("routes", "1")
 CALLS: dict[str, tuple[Any, ...]] = {
     "marked": ("a", [KEY], 1.0),
     "outcome": ("a", KEY, APPLIED),
-    "written": ("a", "routes", "put", 0.1, "ok"),
-    "changed": ("a", KEY, "created", "web"),
+    "written": ("a", KEY, "created", "web", "ok"),
     "compared": ("a", True),
     "drift": ("a", 1),
     "held": ("a", 1),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.gateway.backend import ObservedRecord
-from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, Plan, Step, decide, plan, unusual
+from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, Plan, Step, decide, unusual
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id
@@ -211,9 +211,7 @@ def test_plan_puts_in_rank_and_deletes_in_reverse_rank() -> None:
         refused=(stranger.key,),
     )
     wanted_at = {record.key: record for record in (*new, stranger, equal)}.get
-    assert plan(keys, wanted_at, table, wanted.is_held) == want
-    parts = [plan([key], wanted_at, table, wanted.is_held) for key in keys]
-    assert Plan.of(parts) == want
+    assert Plan.of([(key, decide(key, wanted_at, table, wanted.is_held)) for key in keys], wanted_at) == want
 
 
 @pytest.mark.parametrize(
@@ -302,4 +300,4 @@ def test_name_that_somebody_edited_by_hand_is_put_right_in_place() -> None:
 
 def test_id_that_changes_hands_is_no_delete_of_a_sweep() -> None:
     table, record = make_table(named(SHORT, VICTIM)), named(SHORT, FORGED)
-    assert plan([SHORT], {SHORT: record}.get, table, lambda key, name, hosts: False) == Plan(upserts=(SHORT,))
+    assert Plan.of([(SHORT, decided(table, record))], {SHORT: record}.get) == Plan(upserts=(SHORT,))

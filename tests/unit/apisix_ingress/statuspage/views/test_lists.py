@@ -96,10 +96,10 @@ async def test_follower_claims_to_know_no_state_of_a_host() -> None:
 async def test_changes_of_the_last_hour_name_their_objects_even_of_deleted_records() -> None:
     harness = make_harness(service(), ENDPOINTS, shop())
     key = harness.record("routes", "default_route_rule")
-    harness.journal.changed("default", RecordKey("routes", "old"), "deleted", "default_old_rule")
-    harness.journal.changed("default", RecordKey("routes", "gone"), "deleted", "default_gone_rule")
-    harness.journal.changed("default", key, "created", "default_route_rule")
-    harness.journal.changed("default", key, "updated", "default_route_rule")
+    harness.journal.written("default", RecordKey("routes", "old"), "deleted", "default_old_rule", "ok")
+    harness.journal.written("default", RecordKey("routes", "gone"), "deleted", "default_gone_rule", "ok")
+    harness.journal.written("default", key, "created", "default_route_rule", "ok")
+    harness.journal.written("default", key, "updated", "default_route_rule", "ok")
     old = next(each for each in harness.journal.changes() if each.key.id == "old")
     old.at -= timedelta(hours=2)
     async with served(harness):

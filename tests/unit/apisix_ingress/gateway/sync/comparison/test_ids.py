@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from apisix_ingress.gateway.sync.observer import RecordState
-from apisix_ingress.gateway.sync.record_writer import BULK
+from apisix_ingress.gateway.sync.ordering.write_order import BULK
 from apisix_ingress.gateway.sync.records.slot import FREE_SECONDS
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id

@@ -36,8 +36,8 @@ async def test_a_write_in_flight_at_the_end_of_a_term_is_unknown_and_read_again(
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     stage.gateway.faults.slow = 1.0
     async with stage.running():
-        assert stage.sync.snapshot().in_flight == 1
-    assert (stage.sync.snapshot().in_flight, stage.sync.snapshot().unknown) == (0, 1)
+        assert stage.counts().in_flight == 1
+    assert (stage.counts().in_flight, stage.counts().unknown) == (0, 1)
     stage.gateway.faults.slow = 0.0
     stage.gateway.stored[UPSTREAM] = UPSTREAM_RECORD.body
     async with stage.running():
@@ -131,7 +131,7 @@ async def test_unusual_number_of_orphans_is_held_back() -> None:
         assert stage.notes.helds[-1] == 30
         stage.want(*many(40))
         await asyncio.sleep(1)
-        assert stage.sync.snapshot().withheld == 0
+        assert stage.counts().withheld == 0
         stage.want(*many(5))
         await asyncio.sleep(30)
         assert len(stage.gateway.stored) == 5

@@ -46,7 +46,7 @@ async def test_equal_records_are_adopted_without_a_write() -> None:
         assert stage.log == []
         assert stage.sync.idle()
         assert (UPSTREAM, APPLIED) in stage.notes.outcomes
-        assert stage.sync.snapshot()._asdict() == {
+        assert stage.counts()._asdict() == {
             "applied": 2, "unknown": 0, "in_flight": 0, "queued": 0, "rejected": 0, "withheld": 0, "is_tripped": False
         }  # fmt: skip
 

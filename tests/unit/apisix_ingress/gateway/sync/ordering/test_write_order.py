@@ -97,7 +97,7 @@ def test_unblocked_write_has_its_old_place() -> None:
     orders.wait(KEY)
     orders.batch()
     orders.delete(OLD)
-    assert len(orders.order) == 0
+    assert not list(orders.order.counted())
     orders.batch()
     orders.resume(KEY)
     assert not orders.may_delete(OLD)

@@ -107,7 +107,7 @@ async def test_bug_in_a_write_is_retried_and_counts_as_lost() -> None:
     stage = Stage([UPSTREAM_RECORD])
     failing = FailingBackend(stage, UPSTREAM, ValueError("bug"))
     async with stage.running():
-        assert stage.sync.snapshot().unknown == 1
+        assert stage.counts().unknown == 1
         await asyncio.sleep(5)
         want = RecordState("unreachable", "internal error: check the log of the controller")
         assert stage.sync.record_state(UPSTREAM) == want
