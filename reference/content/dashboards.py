@@ -41,14 +41,17 @@ def of_leader(by: str, expression: str) -> str:
 
 
 CONTROLLER = (
-    Panel("Who leads", "@is_leader", "{{controller_pod}}", kind="stat"),
-    Panel("Event loop: longest wait", "@event_loop_lag_seconds", "{{controller_pod}}", "s"),
-    Panel("Silence of watches", "max by (kind) (@watch_age_seconds)", "{{kind}}", "s"),
+    Panel("Leader", "@is_leader", "{{controller_pod}}", kind="stat"),
+    Panel("Event loop lag (maximum)", "@event_loop_lag_seconds", "{{controller_pod}}", "s"),
+    Panel("Time since last watch event", "max by (kind) (@watch_age_seconds)", "{{kind}}", "s"),
     Panel(
-        "Changes seen", "sum by (resource, operation) (rate(@events_total[5m]))", "{{operation}} {{resource}}", "ops"
+        "Object changes received",
+        "sum by (resource, operation) (rate(@events_total[5m]))",
+        "{{operation}} {{resource}}",
+        "ops",
     ),
     Panel(
-        "Lists and watches that failed",
+        "Failed lists and watches",
         "sum by (kind, reason) (rate(@watch_failures_total[5m]))",
         "{{kind}}: {{reason}}",
     ),
@@ -58,47 +61,49 @@ CONTROLLER = (
         "{{resource}} {{result}}",
         "ops",
     ),
-    Panel("Keys in queues", "sum by (queue) (@queue_depth)", "{{queue}}"),
-    Panel("Longest wait in a queue", "max by (queue) (@queue_oldest_age_seconds)", "{{queue}}", "s"),
-    Panel("Work on a key, p99", quantile("queue_work_seconds", "queue"), "{{queue}}", "s"),
+    Panel("Queue depth", "sum by (queue) (@queue_depth)", "{{queue}}"),
+    Panel("Age of the oldest key", "max by (queue) (@queue_oldest_age_seconds)", "{{queue}}", "s"),
+    Panel("Processing time of a key, p99", quantile("queue_work_seconds", "queue"), "{{queue}}", "s"),
     Panel(
         "Statuses written", "sum by (kind, outcome) (rate(@status_writes_total[5m]))", "{{kind}}: {{outcome}}", "ops"
     ),
-    Panel("Events not sent", "sum(increase(@kube_events_dropped_total[1h]))", "in an hour"),
+    Panel("Events dropped", "sum(increase(@kube_events_dropped_total[1h]))", "in an hour"),
     Panel(
         "Admission requests", "sum by (kind, result) (rate(@webhook_requests_total[5m]))", "{{kind}}: {{result}}", "ops"
     ),
 )
 
 SYNC = (
-    Panel("Clusters that are paused", of_leader("cluster", "@breaker_open"), "{{cluster}}", kind="stat"),
-    Panel("Oldest change not confirmed", of_leader("cluster", "@sync_pending_age_seconds"), "{{cluster}}", "s"),
-    Panel("Records that wait", of_leader("cluster", "@sync_backlog"), "{{cluster}}"),
-    Panel("From change to confirmed, p99", quantile("sync_lag_seconds", "cluster"), "{{cluster}}", "s"),
-    Panel("From change to confirmed, median", quantile("sync_lag_seconds", "cluster", 0.5), "{{cluster}}", "s"),
-    Panel("Admin API, p99", quantile("admin_request_seconds", "operation"), "{{operation}}", "s"),
-    Panel("Records that should exist", "max by (cluster, kind) (@records_desired)", "{{cluster}}: {{kind}}"),
+    Panel("Paused clusters", of_leader("cluster", "@breaker_open"), "{{cluster}}", kind="stat"),
     Panel(
-        "Records missing or too many",
+        "Age of the oldest unconfirmed change", of_leader("cluster", "@sync_pending_age_seconds"), "{{cluster}}", "s"
+    ),
+    Panel("Sync backlog", of_leader("cluster", "@sync_backlog"), "{{cluster}}"),
+    Panel("Sync latency, p99", quantile("sync_lag_seconds", "cluster"), "{{cluster}}", "s"),
+    Panel("Sync latency, median", quantile("sync_lag_seconds", "cluster", 0.5), "{{cluster}}", "s"),
+    Panel("Admin API request duration, p99", quantile("admin_request_seconds", "operation"), "{{operation}}", "s"),
+    Panel("Desired records", "max by (cluster, kind) (@records_desired)", "{{cluster}}: {{kind}}"),
+    Panel(
+        "Missing or superfluous records",
         of_leader("cluster, kind", "abs(@records_desired - @records_applied)"),
         "{{cluster}}: {{kind}}",
     ),
-    Panel("Records refused", of_leader("cluster, kind", "@records_quarantined"), "{{cluster}}: {{kind}}"),
+    Panel("Rejected records", of_leader("cluster, kind", "@records_quarantined"), "{{cluster}}: {{kind}}"),
     Panel(
         "Writes",
         "sum by (cluster, operation, outcome) (rate(@record_writes_total[5m]))",
         "{{cluster}} {{operation}} {{outcome}}",
     ),
-    Panel("Drift repaired in an hour", "sum by (cluster) (increase(@drift_repaired_total[1h]))", "{{cluster}}"),
-    Panel("Sweeps held back", of_leader("cluster", "@mass_delete_held"), "{{cluster}}", kind="stat"),
-    Panel("Answers of the Admin API", "sum by (status_code) (@apisix_status_codes)", "{{status_code}}"),
+    Panel("Repaired drift per hour", "sum by (cluster) (increase(@drift_repaired_total[1h]))", "{{cluster}}"),
+    Panel("Held-back sweeps", of_leader("cluster", "@mass_delete_held"), "{{cluster}}", kind="stat"),
+    Panel("Admin API responses", "sum by (status_code) (@apisix_status_codes)", "{{status_code}}"),
     Panel(
-        "Days until a certificate expires",
+        "Days until certificate expiry",
         "bottomk(10, (@certificate_expiry_timestamp_seconds - time()) / 86400)",
         "{{secret_namespace}}/{{secret_name}}",
         "d",
     ),
-    Panel("Deletes held back", "max by (kind) (@deletes_held)", "{{kind}}"),
+    Panel("Held-back deletes", "max by (kind) (@deletes_held)", "{{kind}}"),
 )
 
 
