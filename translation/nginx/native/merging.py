@@ -69,6 +69,8 @@ def merged(place: Place, *, scheme: str = "") -> Merged:
     for step in earlier:
         if why := _add(found, step, last):
             return Merged(CLOSED, closed=why)
+    while found.cases and found.cases[-1][1] == last.shares:
+        found.cases.pop()
     if not scheme:
         _join(found, of_place)
     if any(host.startswith("*.") for host in place.hosts):
@@ -146,7 +148,8 @@ def _other_backend(found: _Merge, step: Step, last: Step) -> str:
     plain = plain_plugins(step.plugins)
     if plain.closed or any(each[0] == "remote_addr" for each in step.when):
         return plain.closed or "satisfy any: a path cannot require a password of some addresses only"
-    if all(_is_header(each) for each in step.when) and step.shares != last.shares:
+    if all(_is_header(each) for each in step.when) and (step.shares != last.shares or step.plugins == last.plugins):
+        # Also with the backends of the last step: it keeps these requests from the steps between.
         found.cases.append((step.when, step.shares))
     else:
         found.differs[_NO_COOKIE] = None

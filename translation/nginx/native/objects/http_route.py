@@ -39,11 +39,12 @@ def write_http_routes(plan: HostPlan, upstreams: Upstreams, ingress_class: str) 
 
 def gateway() -> JsonObject:
     """Return the Gateway of all ListenerSets."""
-    listener = {"name": "http", "port": 80, "protocol": "HTTP"}
+    everywhere = {"namespaces": {"from": "All"}}
+    listener = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": everywhere}
     spec = {
         "gatewayClassName": "apisix",
         "listeners": [listener],
-        "allowedListeners": {"namespaces": {"from": "All"}},
+        "allowedListeners": everywhere,
     }
     return manifest("Gateway", GATEWAY, GATEWAY, spec)
 

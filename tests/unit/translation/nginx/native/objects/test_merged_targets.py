@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.translation.nginx.native.written import kinds, notes, served, written
-from tests.unit.translation.nginx.objects import ingress
+from tests.unit.translation.nginx.objects import SERVICE, ingress
 from translation.nginx.native.model import Target
 
 BOTH = pytest.mark.parametrize("target", ["ingress", "httproute"])
@@ -145,3 +145,25 @@ def test_listeners_of_a_host_are_in_a_listener_set() -> None:
     found = written("httproute", ingress("web", ("/", "Prefix")))
 
     assert kinds(found) == ["ApisixPluginConfig", "ApisixUpstream", "Gateway", "HTTPRoute", "ListenerSet"]
+
+
+def test_requests_for_any_host_reach_the_routes_of_every_namespace() -> None:
+    got = routes("httproute", ingress("web", ("/foo", "Prefix"), host=""))
+
+    assert any("/foo/*" in body["uris"] for body in got)
+
+
+def test_a_header_that_excludes_the_canary_takes_precedence_over_its_cookie() -> None:
+    canary = ingress("canary", ("/", "Prefix"), age=1, service="next", canary="true", canary_by_header="X-Canary",
+                     canary_by_cookie="beta")  # fmt: skip
+    following = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
+
+    found = written("httproute", ingress("web", ("/", "Prefix")), canary, following)
+
+    (route,) = (each for each in found.hosts["shop.test"] if each["kind"] == "HTTPRoute")
+    rules = [
+        (rule["matches"][0].get("headers", [{}])[0].get("value", ""), rule["backendRefs"][0]["name"])
+        for rule in route["spec"]["rules"]
+    ]
+    assert [name for value, name in rules if value in ("always", "never", "")] == ["next", "web", "web"]
+    assert rules[1] == ("never", "web")
