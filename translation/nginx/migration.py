@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey
@@ -72,8 +72,21 @@ class IngressReport:
         """How much attention it needs."""
         if self.refused:
             return "high"
-        groups = {TABLE[each.annotation].group for each in self.findings if each.verdict.level == "approximate"}
-        return "medium" if groups - PERFORMANCE else "low" if groups else "none"
+        found = {_risk(each) for each in self.approximate}
+        return "medium" if "medium" in found else "low" if found else "none"
+
+    @property
+    def approximate(self) -> tuple[Finding, ...]:
+        """The annotations that are served with a difference."""
+        return tuple(each for each in self.findings if each.verdict.level == "approximate")
+
+    def reasons(self) -> Iterator[tuple[Risk, str, str]]:
+        """Yield risk, field and reason of everything that is not exact; the field of an annotation is its path."""
+        yield from (("high", path, reason) for path, reason in self.refused)
+        refused = {path.rpartition("/")[2].rstrip("]") for path, _ in self.refused}
+        for each in self.approximate:
+            if each.annotation not in refused:
+                yield _risk(each), each.annotation, each.verdict.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +97,36 @@ class HostReport:
         host: Its name; `_` means requests for hosts without an Ingress.
         level: The worst verdict on its Ingresses.
         ingresses: Its Ingresses, the oldest first.
-        notes: How an Ingress affects the others of the host, and which Ingresses lose a path.
+        causes: Ingresses whose use-regex or rewrite-target makes patterns of all paths of the host.
+        changed: The other Ingresses, whose paths become case-insensitive patterns for that reason.
+        lost: Path and winner → the Ingresses that have the path too and do not get its requests.
     """
 
     host: str
     level: Level
     ingresses: tuple[ObjectKey, ...]
-    notes: tuple[str, ...]
+    causes: tuple[ObjectKey, ...] = ()
+    changed: tuple[ObjectKey, ...] = ()
+    lost: Mapping[tuple[str, ObjectKey], tuple[ObjectKey, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """The whole report; lists are sorted, so that two reports can be compared line by line."""
+    """The whole report; lists are sorted, so that two reports can be compared line by line.
+
+    Attributes:
+        ingresses: By key.
+        hosts: By name.
+        config: The verdict on each key of the ConfigMap.
+        defaults: The values that apply to paths without an annotation.
+        config_read: Whether the ConfigMap is known; otherwise the defaults of ingress-nginx are assumed.
+    """
 
     ingresses: tuple[IngressReport, ...]
     hosts: tuple[HostReport, ...]
     config: tuple[tuple[str, Verdict], ...]
     defaults: tuple[tuple[str, str], ...] = ()
+    config_read: bool = True
 
     @property
     def level(self) -> Level:
@@ -136,7 +162,8 @@ def migration_report(
     every = (_host(host, sources_of_host(view, options, nginx, host), levels) for host in sorted(hosts))
     config = read_config(view, nginx)
     defaults = tuple((key, config.text(key)) for key in _DEFAULTS)
-    return MigrationReport(tuple(reports.values()), tuple(every), tuple(config.verdicts()), defaults)
+    known = nginx.config_map is not None and view.get(ConfigMap, nginx.config_map) is not None
+    return MigrationReport(tuple(reports.values()), tuple(every), tuple(config.verdicts()), defaults, known)
 
 
 def _ingress(
@@ -173,35 +200,37 @@ def _missing(item: CustomObject, view: View, nginx: NginxOptions, read: Collecti
 
 def _host(host: str, sources: list[Source], levels: dict[ObjectKey, Level]) -> HostReport:
     keys = tuple(source.meta.key for source in sources)
-    notes = (*_patterns(host, sources), *_lost(host, sources))
-    return HostReport(host, _worst([levels.get(key, "exact") for key in keys]), keys, notes)
+    level = _worst([levels.get(key, "exact") for key in keys])
+    causes, changed = _patterns(host, sources)
+    return HostReport(host, level, keys, causes, changed, _lost(host, sources))
 
 
-def _patterns(host: str, sources: list[Source]) -> Iterator[str]:
-    """Yield how use-regex and rewrite-target of one Ingress affect the paths of the others."""
+def _patterns(host: str, sources: list[Source]) -> tuple[tuple[ObjectKey, ...], tuple[ObjectKey, ...]]:
+    """Return the Ingresses that make patterns of all paths of a host, and the others, whose paths they change."""
     server = build_server(host, sources)
     if server is None or not server.regex:
-        return
+        return (), ()
     causes = dict.fromkeys(each.source.meta.key for each in server.locations if each.regex and each.source)
-    for source in sources:
-        paths = len(source.paths(host))
-        if not source.canary and source.meta.key not in causes and paths:
-            named = ", ".join(map(str, causes))
-            what = f"{paths} paths become case-insensitive patterns" if paths > 1 else "its path becomes a pattern"
-            yield f"{source.meta.key}: {what} because of use-regex or rewrite-target on {named}"
+    others = (each for each in sources if not each.canary and each.meta.key not in causes and each.paths(host))
+    return tuple(causes), tuple(each.meta.key for each in others)
 
 
-def _lost(host: str, sources: list[Source]) -> Iterator[str]:
-    """Yield the paths that an older Ingress serves."""
+def _lost(host: str, sources: list[Source]) -> dict[tuple[str, ObjectKey], tuple[ObjectKey, ...]]:
+    """Return the paths that an older Ingress serves."""
     taken: dict[tuple[str, bool], ObjectKey] = {}
+    found: dict[tuple[str, ObjectKey], dict[ObjectKey, None]] = {}
     for source in sources:
-        if source.canary:
-            continue
-        for path in source.paths(host):
+        for path in () if source.canary else source.paths(host):
             key = (path.path or "/", path.path_type == "Exact")
             winner = taken.setdefault(key, source.meta.key)
             if winner != source.meta.key:
-                yield f"{key[0]} of {source.meta.key} is served by {winner}, which is older"
+                found.setdefault((key[0], winner), {})[source.meta.key] = None
+    return {key: tuple(each) for key, each in found.items()}
+
+
+def _risk(finding: Finding) -> Risk:
+    """Return the risk of an annotation that is served with a difference."""
+    return "low" if TABLE[finding.annotation].group in PERFORMANCE else "medium"
 
 
 def _worst(levels: list[Level]) -> Level:

@@ -82,7 +82,7 @@ def bad_wildcard(spec: IngressSpec, values: Values) -> str:
 def _parse(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Parsed:
     values = values_of(item.meta.annotations, nginx.prefix)
     findings = tuple(judged(values, strict=nginx.strict))
-    spec = parse_ingress(Context("Ingress", item.meta.namespace, view, options), item.spec)
+    spec = parse_ingress(Context(item.meta.kind, item.meta.namespace, view, options), item.spec)
     if spec is None:
         return Parsed(None, values, findings, {}, invalid=True)
     invalid = bool(bad_pattern(spec, values) or bad_wildcard(spec, values))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from apisix_ingress.model.json import JsonObject
-from translation.nginx.migration import HostReport, IngressReport, MigrationReport
+from apisix_ingress.model.keys import ObjectKey
+from translation.nginx.migration import HostReport, IngressReport, MigrationReport, Risk
 from translation.nginx.options import CATCH_ALL
 from translation.nginx.tables.findings import UNKNOWN
 
@@ -15,18 +17,21 @@ MINIMUM = "3.17"
 """The first version of APISIX with every plugin that the records use."""
 
 _RISKS = ("high", "medium", "low", "none")
-_TITLES = {
+_TITLES: Mapping[Risk, str] = {
     "high": "High risk: the Ingress, or a path of it, is not served. Correct these first",
     "medium": "Medium risk: clients or backends see a difference. Decide whether it matters",
     "low": "Low risk: only performance differs",
 }
 _NEXT = (
-    "Correct what is not served, or accept it: each entry names the annotation and the remedy.",
     "Check the cluster: apisix-ingress migrate --preflight.",
     "Enable ingress_nginx beside the running ingress-nginx; the status of Ingresses is not touched.",
     "Compare both gateways: apisix-ingress verify OLD NEW --cluster --class nginx.",
     "Switch DNS or the load balancer, then set ingress_nginx.update_status.",
     "Uninstall ingress-nginx, but keep its IngressClass.",
+)
+_NO_CONFIG = (
+    "The ConfigMap of ingress-nginx is not known: this report assumes its defaults. Name it with --config-map"
+    " NAMESPACE/NAME (usually ingress-nginx/ingress-nginx-controller); snippets, sizes and timeouts depend on it."
 )
 _DEFAULTS = (
     "They apply to every path without an annotation. The provider and the manifests of --write keep them; set them"
@@ -52,9 +57,10 @@ def as_json(report: MigrationReport) -> JsonObject:
         "reasons": [{"reason": reason, "count": count} for reason, count in _reasons(report)],
         "hosts": [_host(each) for each in report.hosts],
         "ingresses": [_ingress(each) for each in report.ingresses],
+        "configMapRead": report.config_read,
         "config": [{"key": key, "verdict": each.level, "reason": each.reason} for key, each in report.config],
         "defaults": dict(report.defaults),
-        "nextSteps": list(_NEXT),
+        "nextSteps": list(_next_steps(report)),
     }
 
 
@@ -110,26 +116,89 @@ def _items(lines: list[str]) -> Iterator[str]:
 def _sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield title and lines of each section; an indented line belongs to the one above it."""
     yield "", _summary(report)
-    if reasons := _reasons(report):
-        yield "Why, and for how many Ingresses", [f"{count}x {reason}" for reason, count in reasons]
+    if report.ingresses:
+        yield "What to do, in this order", [f"{number}. {step}" for number, step in enumerate(_next_steps(report), 1)]
     for risk, title in _TITLES.items():
-        chosen = [each for each in report.ingresses if each.risk == risk]
-        if chosen:
-            yield f"{title} ({len(chosen)})", [line for each in chosen for line in _lines(each)]
-    if noted := [host for host in report.hosts if host.notes]:
-        lines = [line for host in noted for line in (_shown(host.host), *(f"  {note}" for note in host.notes))]
-        yield f"Hosts on which Ingresses affect each other ({len(noted)})", lines
-    if useless := [line for each in report.ingresses for line in _without_effect(each)]:
-        yield f"Annotations without effect, as in ingress-nginx ({len(useless)})", useless
-    if missing := [(each.key, text) for each in report.ingresses for text in each.missing]:
-        yield "Missing objects", [f"{_name(key)}: {text}" for key, text in missing]
+        if chosen := _by_reason(report, risk):
+            concerned = {key for keys in chosen.values() for key in keys}
+            yield f"{title} ({_count(len(concerned), 'Ingress', 'es')})", _grouped(chosen)
+    if missing := _missing(report):
+        yield "Missing objects", _grouped(missing)
+    if replaced := _replacements(report):
+        yield "Replacements of snippets", _grouped(replaced)
+    if noted := [host for host in report.hosts if host.changed or host.lost]:
+        lines = [line for host in noted for line in (_shown(host.host), *(f"  {note}" for note in _notes(host)))]
+        yield f"Hosts on which Ingresses affect each other, as with ingress-nginx ({len(noted)})", lines
+    if useless := _without_effect(report):
+        yield "Annotations without effect, as with ingress-nginx", _grouped(useless)
     if report.config:
         yield "ConfigMap of ingress-nginx", [f"{key}: {_told(each.level, each.reason)}" for key, each in report.config]
-    exact = [_name(each.key) for each in report.ingresses if each.risk == "none"]
-    if exact:
-        yield f"Served exactly ({len(exact)})", [", ".join(exact)]
+    if exact := [each.key for each in report.ingresses if each.risk == "none"]:
+        yield f"Served exactly ({len(exact)})", _by_namespace(exact)
     yield "Defaults in effect", [_DEFAULTS, ", ".join(f"{key}: {value}" for key, value in report.defaults)]
-    yield "Next steps", [f"{number}. {step}" for number, step in enumerate(_NEXT, 1)]
+
+
+def _next_steps(report: MigrationReport) -> Iterator[str]:
+    """Yield what to do, the first step first."""
+    risks = Counter(each.risk for each in report.ingresses)
+    if risks["high"]:
+        yield f"Correct {_count(risks['high'], 'Ingress', 'es')} with a high risk, or accept that paths are not served."
+    if risks["medium"]:
+        yield f"Decide whether the differences of {_count(risks['medium'], 'Ingress', 'es')} with a medium risk matter."
+    yield from _NEXT
+
+
+_Groups = Mapping[str, Sequence[ObjectKey]]
+"""Text → the Ingresses that it is about."""
+
+
+def _grouped(groups: _Groups) -> Iterator[str]:
+    """Yield texts with their number of Ingresses, the most frequent first, and below each the Ingresses."""
+    for text, keys in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        yield f"{len(keys)}x {text}"
+        yield from (f"  {line}" for line in _by_namespace(keys))
+
+
+def _by_namespace(keys: Iterable[ObjectKey]) -> Iterator[str]:
+    """Yield a line for each namespace."""
+    for _, group in groupby(sorted(keys), key=lambda key: key.namespace):
+        yield ", ".join(map(_name, group))
+
+
+def _by_reason(report: MigrationReport, wanted: Risk) -> _Groups:
+    """Return what is not exact, with a risk."""
+    found: dict[str, dict[ObjectKey, None]] = {}
+    for each in report.ingresses:
+        for risk, path, reason in each.reasons():
+            if risk == wanted:
+                field = _field(path)
+                found.setdefault(reason if field.startswith("metadata.") else f"{field}: {reason}", {})[each.key] = None
+    return {text: tuple(keys) for text, keys in found.items()}
+
+
+def _missing(report: MigrationReport) -> _Groups:
+    found: dict[str, list[ObjectKey]] = {}
+    for each in report.ingresses:
+        for text in each.missing:
+            found.setdefault(text, []).append(each.key)
+    return found
+
+
+def _replacements(report: MigrationReport) -> _Groups:
+    found: dict[str, list[ObjectKey]] = {}
+    for each in report.ingresses:
+        for text in each.suggestions:
+            found.setdefault(text, []).append(each.key)
+    return found
+
+
+def _notes(host: HostReport) -> Iterator[str]:
+    """Yield how Ingresses of a host affect each other."""
+    if host.changed:
+        causes, changed = (", ".join(map(_name, keys)) for keys in (host.causes, host.changed))
+        yield f"use-regex or rewrite-target on {causes} makes case-insensitive patterns of the paths of {changed}"
+    for (path, winner), losers in host.lost.items():
+        yield f"{path} is served by {_name(winner)}, the oldest; not by {', '.join(map(_name, losers))}"
 
 
 def _summary(report: MigrationReport) -> Iterator[str]:
@@ -144,13 +213,15 @@ def _summary(report: MigrationReport) -> Iterator[str]:
         f"{ingresses} on {hosts}: {exact} served exactly, "
         f"{counts['approximate']} with a difference, {counts['refused']} not or not completely."
     )
-    patterns = sum("pattern" in note for host in report.hosts for note in host.notes)
-    lost = sum("is served by" in note for host in report.hosts for note in host.notes)
+    patterns = sum(len(host.changed) for host in report.hosts)
+    lost = sum(len(losers) for host in report.hosts for losers in host.lost.values())
     yield (
-        f"use-regex and rewrite-target change {_count(patterns, 'other Ingress', 'es')}; "
-        f"{_count(lost, 'path')} served by an older Ingress. Both are as in ingress-nginx."
+        f"use-regex and rewrite-target change {_count(patterns, 'other Ingress', 'es')}; {_count(lost, 'path')} served"
+        " by an older Ingress. Both are as with ingress-nginx."
     )
     yield f"Requires APISIX {MINIMUM} or newer."
+    if not report.config_read:
+        yield _NO_CONFIG
 
 
 def _count(number: int, noun: str, ending: str = "s") -> str:
@@ -159,36 +230,21 @@ def _count(number: int, noun: str, ending: str = "s") -> str:
 
 def _reasons(report: MigrationReport) -> list[tuple[str, int]]:
     """Return what is not exact, with the number of Ingresses, the most frequent first."""
-    found: Counter[str] = Counter()
+    found = [(text, len(keys)) for risk in _TITLES for text, keys in _by_reason(report, risk).items()]
+    return sorted(found, key=lambda item: (-item[1], item[0]))
+
+
+def _without_effect(report: MigrationReport) -> _Groups:
+    """Return the annotations that are unknown or have a value that is not valid."""
+    found: dict[str, list[ObjectKey]] = {}
     for each in report.ingresses:
-        texts = [f"{_field(path)}: {reason}" if _is_annotation(path) else reason for path, reason in each.refused]
-        told = {_field(path) for path, _ in each.refused}
-        texts += [
-            f"{item.annotation}: {item.verdict.reason}"
-            for item in each.findings
-            if item.verdict.level == "approximate" and item.annotation not in told
-        ]
-        found.update(set(texts))
-    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _lines(ingress: IngressReport) -> Iterator[str]:
-    yield _name(ingress.key)
-    yield from (f"  {_field(path)}: {reason}" for path, reason in ingress.refused)
-    told = {_field(path) for path, _ in ingress.refused}
-    for finding in ingress.findings:
-        if finding.annotation not in told and finding.verdict.level == "approximate":
-            yield f"  {finding.annotation}: {finding.verdict.reason}"
-    yield from (f"  instead of {line}" for line in ingress.suggestions)
-
-
-def _without_effect(ingress: IngressReport) -> Iterator[str]:
-    """Yield the annotations that are unknown or have a value that is not valid."""
-    for finding in ingress.findings:
-        if finding.verdict is UNKNOWN:
-            yield f"{_name(ingress.key)}: {finding.annotation} is unknown: check its name"
-        elif finding.outcome == "default":
-            yield f"{_name(ingress.key)}: {finding.annotation}: {finding.value!r} is not valid: the default applies"
+        for finding in each.findings:
+            if finding.verdict is UNKNOWN:
+                found.setdefault(f"{finding.annotation} is unknown: check its name", []).append(each.key)
+            elif finding.outcome == "default":
+                text = f"{finding.annotation}: {finding.value!r} is not valid: the default applies"
+                found.setdefault(text, []).append(each.key)
+    return found
 
 
 def _field(path: str) -> str:
@@ -214,7 +270,7 @@ def _told(level: str, reason: str) -> str:
 
 def _host(host: HostReport) -> JsonObject:
     ingresses = [str(key) for key in host.ingresses]
-    return {"host": host.host, "verdict": host.level, "ingresses": ingresses, "notes": list(host.notes)}
+    return {"host": host.host, "verdict": host.level, "ingresses": ingresses, "notes": list(_notes(host))}
 
 
 def _ingress(ingress: IngressReport) -> JsonObject:

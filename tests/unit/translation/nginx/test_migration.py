@@ -10,6 +10,7 @@ from apisix_ingress.diagnostics.reports.migration import as_html, as_json, markd
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
 from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress
+from tests.unit.translation.nginx.realistic import realistic
 from translation.nginx.migration import REFERRED, MigrationReport, migration_report
 
 
@@ -103,12 +104,10 @@ def test_a_host_names_what_one_ingress_does_to_the_others() -> None:
         ingress("late", ("/a", "Prefix"), age=2),
     )
 
-    assert got.hosts[0].notes == (
-        "Ingress shop/plain: 2 paths become case-insensitive patterns because of use-regex or rewrite-target on Ingress"
-        " shop/regex",
-        "Ingress shop/late: its path becomes a pattern because of use-regex or rewrite-target on Ingress shop/regex",
-        "/a of Ingress shop/late is served by Ingress shop/plain, which is older",
-    )
+    text = "\n".join(text_lines(got))
+    patterns = "use-regex or rewrite-target on shop/regex makes case-insensitive patterns of the paths of"
+    assert f"{patterns} shop/plain, shop/late" in text
+    assert "/a is served by shop/plain, the oldest; not by shop/late" in text
 
 
 def test_every_format_names_every_ingress() -> None:
@@ -122,5 +121,36 @@ def test_annotations_without_effect_are_listed() -> None:
     got = report(ingress("web", ("/a", "Prefix"), proxy_body_sise="8m", use_regex="yes"))
 
     text = "\n".join(text_lines(got))
-    assert "shop/web: proxy-body-sise is unknown: check its name" in text
-    assert "shop/web: use-regex: 'yes' is not valid: the default applies" in text
+    assert "1x proxy-body-sise is unknown: check its name\n    shop/web" in text
+    assert "1x use-regex: 'yes' is not valid: the default applies\n    shop/web" in text
+
+
+def test_one_reason_is_written_once_with_its_ingresses_by_namespace() -> None:
+    guarded = [ingress(f"waf-{number}", (f"/{number}", "Prefix"), enable_modsecurity="true") for number in range(3)]
+    guarded[0]["metadata"]["namespace"] = "api"
+
+    text = "\n".join(text_lines(report(*guarded)))
+
+    assert text.count("enable-modsecurity:") == 1
+    assert "\n    api/waf-0\n    shop/waf-1, shop/waf-2\n" in text
+
+
+def test_the_first_step_is_about_what_is_not_served() -> None:
+    steps = as_json(report(ingress("waf", ("/", "Prefix"), enable_modsecurity="true")))["nextSteps"]
+
+    assert steps[0] == "Correct 1 Ingress with a high risk, or accept that paths are not served."
+
+
+def test_an_unknown_config_map_is_said_first() -> None:
+    config = {"kind": "ConfigMap", "metadata": {"name": "config", "namespace": "ingress-nginx"}, "data": {}}
+
+    assert "assumes its defaults" in "\n".join(text_lines(report(ingress("web", ("/", "Prefix")))))
+    assert "assumes its defaults" not in "\n".join(text_lines(report(ingress("web", ("/", "Prefix")), config)))
+
+
+def test_the_report_on_300_realistic_ingresses_is_short() -> None:
+    objects = realistic(300)
+
+    lines = list(text_lines(report(*objects)))
+
+    assert len(lines) < 200
