@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +36,9 @@ class PageCluster(Cluster, Protocol):
 
     def holds(self, key: RecordKey) -> bool:
         """Return whether the gateway is known to have the record in any version."""
+
+    def kept_hosts(self) -> Iterable[str]:
+        """Yield the hosts of routes that it has though they are not desired: their objects have errors."""
 
 
 class ControllerInfo(Protocol):
@@ -95,6 +98,11 @@ class PageInputs:
         """The revision of the history; only this property records the start and end of terms there."""
         self.journal.stands((self.controller.leads, *(cluster.taken_over for cluster in self.clusters)))
         return self.journal.revision
+
+    def kept_hosts(self) -> frozenset[str]:
+        """Return the hosts of routes from before this process started that gateways still have."""
+        compared = [cluster for cluster in self.clusters if self.controller.leads and cluster.taken_over]
+        return frozenset(host for cluster in compared for host in cluster.kept_hosts())
 
     def outage(self, cluster: PageCluster) -> Outage | None:
         """Return the outage of a cluster; None without one, or if this replica does not lead."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from apisix_ingress.errors import LeadershipLost
@@ -83,6 +83,12 @@ class ClusterSync:
     def holds(self, key: RecordKey) -> bool:
         """Return whether the cluster is known to have a record, in any version."""
         return self._driver.table.get(key).observed is not None
+
+    def kept_hosts(self) -> Iterator[str]:
+        """Yield the hosts of routes that stay though they are not desired: their objects have errors."""
+        for slot in self._driver.table:
+            if slot.is_held and slot.key.kind == "routes" and slot.observed is not None:
+                yield from slot.observed.hosts or ()
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
         """Return the names under which an owned record exists, or may exist; a name that the gateway omits is empty."""

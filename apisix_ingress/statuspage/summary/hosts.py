@@ -49,6 +49,7 @@ class Host:
         routes: State → number of its routes.
         owners: The first objects that have routes for it, in order.
         unpublished: The first objects with errors that name it; one that is also an owner has an earlier version live.
+        kept: Whether a gateway has a route for it from before this process started, of an object with errors.
         certificate: What TLS clients get.
     """
 
@@ -56,6 +57,7 @@ class Host:
     routes: Counter[RouteStatus] = field(default_factory=Counter)
     owners: dict[ObjectKey, None] = field(default_factory=dict)
     unpublished: dict[ObjectKey, None] = field(default_factory=dict)
+    kept: bool = False
     certificate: Certificate | None = None
 
     @property
@@ -63,7 +65,7 @@ class Host:
         """The worst state of its routes and objects; `partial` if routes exist beside an unpublished object."""
         found: set[RouteStatus] = set(self.routes)
         if self.unpublished:
-            found.add("partial" if found else "not published")
+            found.add("partial" if found or self.kept else "not published")
         return next((each for each in reversed(STATUSES) if each in found), "live")
 
     def matches(self, words: Iterable[str]) -> bool:
@@ -101,6 +103,8 @@ async def gather_hosts(
     async for owner in in_turns(tuple(problems)):
         for name in _unpublished_hosts(facts, owner, problems[owner]):
             _keep(found.setdefault(name, Host(name)).unpublished, owner)
+    for name in facts.kept_hosts() & found.keys():
+        found[name].kept = True
     for host in found.values():
         host.certificate = certificate_of(host.name, by_name)
     return await ordered(found.values(), attrgetter("name"))
@@ -112,6 +116,12 @@ def _unpublished_hosts(facts: PageInputs, owner: ObjectKey, problems: Iterable[P
         return set()
     claim = claimant(facts.world, facts.options, owner)
     return {name for rule in claim.rules for name in (rule["hosts"] or [EVERY_HOST])} if claim is not None else set()
+
+
+def covers(names: frozenset[str], host: str) -> bool:
+    """Return whether a host is one of the names, or is covered by a wildcard among them."""
+    host = host.lower()
+    return not names.isdisjoint((host, EVERY_HOST)) or any(f"*{host[dot:]}" in names for dot, letter in enumerate(host) if letter == ".")
 
 
 def _keep(owners: dict[ObjectKey, None], owner: ObjectKey) -> None:

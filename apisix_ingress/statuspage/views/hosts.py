@@ -40,6 +40,7 @@ def host_row(facts: PageInputs, each: Host) -> JsonObject:
         "routes": each.routes.total(),
         "states": {status: count for status, count in each.routes.items() if count},
         "owners": [object_reference(key) for key in each.owners],
+        "kept": each.kept,
         "unpublished": [object_reference(key) for key in each.unpublished],
         "certificate": certificate_row(facts, each.certificate) if each.certificate else None,
     }

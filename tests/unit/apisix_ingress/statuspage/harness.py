@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,9 +36,13 @@ class ScriptedCluster:
     is_away: bool = False
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
     earlier: set[RecordKey] = field(default_factory=set)
+    kept: tuple[str, ...] = ()
 
     def record_state(self, key: RecordKey) -> RecordState:
         return self.states.get(key, APPLIED)
+
+    def kept_hosts(self) -> Iterable[str]:
+        return self.kept
 
     def holds(self, key: RecordKey) -> bool:
         return key in self.earlier or self.record_state(key) is APPLIED

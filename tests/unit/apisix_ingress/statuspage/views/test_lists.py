@@ -70,6 +70,26 @@ async def test_host_whose_object_keeps_an_earlier_version_is_partial() -> None:
     assert "earlier version live" in page
 
 
+async def test_route_that_an_earlier_process_left_in_a_gateway_is_told() -> None:
+    gone = [{"serviceName": "gone", "servicePort": 80}]
+    lost = [shop(name, f"{name}.example.org", backends=gone) for name in ("kept", "new")]
+    cluster = ScriptedCluster(kept=("kept.example.org", "*.wild.example.org"))
+    async with served(make_harness(*lost, clusters=[cluster])) as harness:
+        states = {each["host"]: each["status"] for each in (await harness.data("hosts"))["items"]}
+        pages = {
+            host: (await harness.ask(f"/status/explain?url={host}/a")).text
+            for host in ("kept.example.org", "new.example.org", "a.wild.example.org")
+        }
+        harness.controller.leads = False
+        assert "earlier route" not in (await harness.ask("/status/explain?url=kept.example.org/a")).text
+    assert states == {"kept.example.org": "partial", "new.example.org": "not published"}
+    assert {host: "An earlier route" in page for host, page in pages.items()} == {
+        "kept.example.org": True,
+        "new.example.org": False,
+        "a.wild.example.org": True,
+    }
+
+
 async def test_host_is_partial_if_one_of_two_clusters_is_away() -> None:
     away = RecordState("unreachable", "10.0.0.9:9180: Connection refused")
     down = ScriptedCluster("down", taken_over=False, outage=AWAY)

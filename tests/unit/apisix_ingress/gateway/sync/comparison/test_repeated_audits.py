@@ -155,6 +155,19 @@ async def test_records_whose_objects_went_away_in_this_process_life_are_no_orpha
 
 
 @on_stage
+async def test_hosts_of_routes_that_stay_are_known_until_the_hold_is_lifted() -> None:
+    kept = make_record(RecordKey("routes", "kept"), hosts=["kept.example.org"], upstream_id=UPSTREAM.id)
+    stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD], stored=[UPSTREAM_RECORD, ROUTE_RECORD, kept])
+    stage.wanted.held.add(kept.key)
+    async with stage.running():
+        await asyncio.sleep(100)
+        assert list(stage.sync.kept_hosts()) == ["kept.example.org"]
+        stage.wanted.held.clear()
+        await asyncio.sleep(2)
+        assert list(stage.sync.kept_hosts()) == []
+
+
+@on_stage
 async def test_held_record_stays_until_the_hold_is_lifted() -> None:
     stage = Stage(stored=[UPSTREAM_RECORD])
     stage.wanted.held.add(UPSTREAM)
