@@ -16,7 +16,7 @@ from apisix_ingress.gateway.backend import ClusterListing, DependencyPending, Ob
 from apisix_ingress.model.json import FrozenJson, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned, owner_labels
-from apisix_ingress.model.records import UNLABELLED, Record, comparable, references, taken
+from apisix_ingress.model.records import UNLABELLED, Record, comparable, hosts_of, references, taken
 
 OURS = owner_labels("apisix-ingress")
 
@@ -192,7 +192,9 @@ class FakeBackend:
                 is_ours = key in ledger or is_owned(body.get("labels"), "apisix-ingress")
                 refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
                 revision = self._gateway.revisions.get(key, 0)
-                found = ObservedRecord(comparable(kind, body), refs, str(body.get("name", "")), takes, revision)
+                found = ObservedRecord(
+                    comparable(kind, body), refs, str(body.get("name", "")), takes, revision, hosts_of(kind, body)
+                )
                 (owned if is_ours else others)[key] = found
         self._gateway.lists += 1
         unclaimed = {key: found for key, found in others.items() if key.kind in UNLABELLED}

@@ -121,7 +121,8 @@ def _unpublished_hosts(facts: PageInputs, owner: ObjectKey, problems: Iterable[P
 def covers(names: frozenset[str], host: str) -> bool:
     """Return whether a host is one of the names, or is covered by a wildcard among them."""
     host = host.lower()
-    return not names.isdisjoint((host, EVERY_HOST)) or any(f"*{host[dot:]}" in names for dot, letter in enumerate(host) if letter == ".")
+    wildcards = (f"*{host[dot:]}" for dot, letter in enumerate(host) if letter == ".")
+    return not names.isdisjoint((host, EVERY_HOST, *wildcards))
 
 
 def _keep(owners: dict[ObjectKey, None], owner: ObjectKey) -> None:
