@@ -48,7 +48,7 @@ async def test_doctor_reports_no_problem_for_a_healthy_setup(harness: SurveyHarn
 
 async def test_doctor_lists_the_installed_gateway_api_kinds(harness: SurveyHarness) -> None:
     (found,) = (await harness.checks())["gateway-api"]
-    assert found == ("OK", "its CRDs are not installed; they are read as soon as they are")
+    assert found == ("OK", "its CRDs are not installed; their kinds are served as soon as they are")
     for kind in ("Gateway", "HTTPRoute"):
         row = RESOURCES[kind]
         harness.server.kinds[row.plural] = Kind(kind, row.api_version, row.plural)

@@ -22,6 +22,7 @@ from apisix_ingress.gateway.adminapi.transport import AiohttpTransport
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.watch_events import ReflectorOptions
 from apisix_ingress.observability.log import redact
+from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
 from tests.simulation.apiserver import SimApiServer, virtual_now
 from tests.simulation.gateway import SimConnection, SimGateway, Trap
@@ -137,11 +138,11 @@ class Seams:
         """Return the randomness of one process."""
         return random.Random(self._rng.getrandbits(64))
 
-    async def connect(self, kubeconfig: str, context: str, *, clock: object) -> KubeApi:
+    async def connect(self, kubeconfig: str, context: str, *, clock: Clock) -> KubeApi:
         """Return a connection to the API server."""
         process = PROCESS.get()
         transport: Any = self._server.connect(process)
-        return KubeApi(transport, host="simulated", namespace="core")
+        return KubeApi(transport, host="simulated", namespace="core", clock=clock)
 
     def connection(self) -> SimConnection:
         """Return the replacement of the connections to gateways."""

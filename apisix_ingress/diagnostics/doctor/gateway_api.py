@@ -38,7 +38,7 @@ async def _served(api: KubeApi, rows: Iterable[Resource]) -> tuple[list[str], li
     """Return the kinds that are served, with the version that is read, and the others."""
     found, absent = [], []
     for row in rows:
-        served = [each.version for each in row.versions() if await api.serves(each)]
+        served = [each.version for each in row.versions() if await api.discovery.serves(each)]
         if served:
             found.append(f"{row.kind} {served[0]}")
         else:

@@ -20,18 +20,17 @@ import structlog
 from apisix_ingress.errors import (
     KubeConflict,
     KubeError,
-    KubeNotFound,
     KubeTimeout,
     KubeUnavailable,
     KubeUnreachable,
 )
 from apisix_ingress.kube.client.api_errors import error_of, explain
 from apisix_ingress.kube.client.credentials import find_credentials
+from apisix_ingress.kube.client.discovery import Discovery
 from apisix_ingress.kube.client.json_depth import cut
 from apisix_ingress.kube.client.line_splitter import LineSplitter
 from apisix_ingress.kube.client.requests import Request, Transport
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 
 log = structlog.get_logger()
@@ -68,8 +67,9 @@ class Page:
 class KubeApi:
     """A connection to one API server."""
 
-    def __init__(self, transport: Transport, *, host: str, namespace: str) -> None:
+    def __init__(self, transport: Transport, *, host: str, namespace: str, clock: Clock | None = None) -> None:
         self._transport = transport
+        self.discovery = Discovery(self.get, host=host, clock=clock or MonotonicClock())
         self.host = host
         """Host and port, for messages."""
         self.namespace = namespace
@@ -96,7 +96,7 @@ class KubeApi:
         clock = clock or MonotonicClock()
         transport = Transport(find_credentials(kubeconfig, context, clock=clock, environ=os.environ), clock=clock)
         access = await transport.open()
-        return cls(transport, host=access.host, namespace=access.namespace)
+        return cls(transport, host=access.host, namespace=access.namespace, clock=clock)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -185,41 +185,6 @@ class KubeApi:
         if not isinstance(items, list | None):
             raise KubeUnavailable(f"{self._at('GET', path)}: the items of the response are not a list")
         return Page(items or (), version, str(meta.get("continue") or "") if meta else "")
-
-    async def serves(self, resource: Resource) -> bool:
-        """Return whether the API server serves a kind in its version, according to the API group's resource list.
-
-        A 404 alone is not proof, because a proxy may return it for every request. The list of all API groups must lack
-        the version, too.
-
-        Raises:
-            KubeUnavailable: Among others, a response is not such a list, or the two lists disagree.
-        """
-        try:
-            answer = await self.get(resource.base_path)
-        except KubeNotFound:
-            if resource.api_version in await self._group_versions(resource):
-                where = self._at("GET", resource.base_path)
-                raise KubeUnavailable(f"{where}: 404, but the list of all API groups contains it") from None
-            return False
-        known = answer.get("resources")
-        if not isinstance(known, list):
-            raise KubeUnavailable(f"{self._at('GET', resource.base_path)}: the response is not a list of resources")
-        return any(isinstance(item, dict) and item.get("name") == resource.plural for item in known)
-
-    async def _group_versions(self, resource: Resource) -> set[str]:
-        """Return the versions of the core group, or of all other API groups."""
-        path = "/apis" if resource.group else "/api"
-        try:
-            answer = await self.get(path)
-            if not resource.group:
-                return set(map(str, answer["versions"]))
-            return {str(each["groupVersion"]) for group in answer["groups"] for each in group["versions"]}
-        except KubeNotFound:
-            problem = "404, which an API server never returns here: check the kubeconfig's server and any proxy"
-        except (KeyError, TypeError):
-            problem = "the response is not a list of API groups"
-        raise KubeUnavailable(f"{self._at('GET', path)}: {problem}")
 
     def watch(
         self, path: str, *, version: str, seconds: int, margin: float, fields: str = ""

@@ -154,6 +154,8 @@ class Reflector:
                 return self._roll_back(problem)
             if self._state.version is None and not await self._is_needed():
                 return await self._handle_absent_companion()
+            if self.absent and not await self._served():
+                return await self._handle_absent_kind()
             if self._state.version is None and not await self._list():
                 return self._options.hold_seconds
             return await self._watch(self._state.version or "")
@@ -304,7 +306,7 @@ class Reflector:
         """Handle a 404. The kind is absent only if the API group's list agrees, for some time if objects are stored."""
         self._state.require_list()
         try:
-            served = [each for each in self._versions if await self._api.serves(each)]
+            served = await self._served()
         except KubeError as error:
             return self._health.fail("unavailable", str(error), already_logged=isinstance(error, KubeUnreachable))
         if not served:
@@ -316,6 +318,10 @@ class Reflector:
             return 0.0
         self._state.kind_served()
         return self._health.fail("unavailable", f"the API server serves {self.resource.plural} but does not list them")
+
+    async def _served(self) -> list[Resource]:
+        """Return the kind in the versions that the API server serves."""
+        return [each for each in self._versions if await self._api.discovery.serves(each)]
 
     async def _handle_absent_kind(self) -> float:
         """Handle a kind that the API server does not serve; return the seconds until the next check."""
@@ -338,7 +344,7 @@ class Reflector:
     async def _is_needed(self) -> bool:
         """Return whether the kind must be read: some kinds are only used by objects of another kind."""
         needs = self.resource.needs
-        return not needs or any([await self._api.serves(each) for each in RESOURCES[needs].versions()])
+        return not needs or any([await self._api.discovery.serves(each) for each in RESOURCES[needs].versions()])
 
     async def _handle_absent_companion(self) -> float:
         await self._become_absent(f"not needed: the API server does not serve {self.resource.needs}")

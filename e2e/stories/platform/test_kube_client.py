@@ -235,8 +235,8 @@ async def test_what_is_not_there_is_not_found(ground: Ground) -> None:
     await ground.make(CONFIG_MAPS, "a")
     with pytest.raises(KubeNotFound):
         await ground.api.patch(ground.path(CONFIG_MAPS, "a", "status"), {"status": {}})
-    assert await ground.api.serves(THINGS)
-    assert not await ground.api.serves(LATECOMERS)
+    assert await ground.api.discovery.serves(THINGS)
+    assert not await ground.api.discovery.serves(LATECOMERS)
 
 
 # On the real server alone.

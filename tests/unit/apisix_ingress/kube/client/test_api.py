@@ -21,7 +21,6 @@ from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.client.api_errors import error_of
 from apisix_ingress.kube.client.credentials import InCluster
 from apisix_ingress.kube.client.requests import Transport
-from apisix_ingress.model.kinds.table import RESOURCES
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest
 from tests.fakes.clock import FakeClock
 
@@ -69,15 +68,6 @@ async def test_any_sequence_of_operations_is_a_json_patch(api: KubeApi) -> None:
     with pytest.raises(KubeConflict) as error:
         await api.edit(f"{LEASES}/leader", (test, edit))
     assert error.value.status == 422
-
-
-async def test_a_kind_is_served_or_not(api: KubeApi, server: FakeApiServer) -> None:
-    assert await api.serves(RESOURCES["ApisixRoute"])
-    server.uninstall("apisixroutes")
-    assert not await api.serves(RESOURCES["ApisixRoute"])
-    for plural in ("apisixupstreams", "apisixpluginconfigs"):
-        server.uninstall(plural)
-    assert not await api.serves(RESOURCES["ApisixRoute"])
 
 
 @pytest.mark.parametrize(
