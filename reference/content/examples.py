@@ -115,6 +115,6 @@ def _section(example: Example) -> str:
     parts = [f"## {example.title}", example.says]
     if example.settings:
         wanted = ", ".join(f"`kubernetes.{name}: {value}`" for name, value in example.settings.items())
-        parts.append(f"It needs the setting {wanted}.")
+        parts.append(f"This example requires the setting {wanted}.")
     parts.append(f"`examples/{example.name}.yaml`\n\n```yaml\n{example.body}```")
     return "\n\n".join(parts) + "\n"

@@ -95,7 +95,11 @@ def page(kind: Kind, examples: Sequence[tuple[str, str]]) -> str:
         table(("field", "type", "meaning"), [_row(field) for field in fields(schema)]),
     ]
     if found := [f"* {code(where)}: {message}." if where else f"* {message}." for where, message in rules(schema)]:
-        parts += ["## Rules over several fields", "The API server refuses an object that breaks one.", "\n".join(found)]
+        parts += [
+            "## Rules over several fields",
+            "The API server rejects an object that violates one of them.",
+            "\n".join(found),
+        ]
     if examples:
         parts += ["## Examples", "\n".join(f"* [{title}]({link})" for title, link in examples)]
     return "\n\n".join(parts) + "\n"

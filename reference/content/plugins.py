@@ -21,7 +21,7 @@ The review was done with the source of APISIX 3.18.
 
 ## Rules for fields
 
-| fields | what they hold |
+| fields | content |
 |---|---|
 """
 
@@ -39,7 +39,7 @@ about `_meta.{CODE_META}` of every plugin and about these fields: {{fields}}."""
 
 _CONSUMERS = """\
 An ApisixConsumer may have only the plugins that are marked. A gateway replaces the plugins of a route with those of the
-consumer that have the same name, on every route that lets the consumer in, including routes of other teams."""
+consumer that have the same name, on every route that admits the consumer, including routes of other teams."""
 
 
 def page() -> str:
