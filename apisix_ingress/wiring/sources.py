@@ -44,6 +44,9 @@ from translation.core.options import Options
 _DOCUMENTED = tuple(kind for kind, row in RESOURCES.items() if row.status == "document")
 """Kinds whose status is computed as a whole."""
 
+FLUSHED = 100
+"""Maximum number of queued statuses that a stop waits for: they take a fifth of a second."""
+
 
 class Status(Protocol):
     """Writes the status of objects."""
@@ -197,8 +200,11 @@ class ApiStatus:
             self._running = False
 
     async def flush(self, seconds: float) -> bool:
-        """Wait until the queued conditions are written; a follower writes none, so it does not wait."""
-        return self._running and await self._writer.flush(seconds)
+        """Wait until the queued conditions are written; a follower writes none, so it does not wait.
+
+        Nor does it wait for thousands that a start has queued: the next leader checks every object anyway.
+        """
+        return self._running and await self._writer.flush(seconds, most=FLUSHED)
 
     def _scrape(self) -> None:
         self._metrics.set_queue_age("status", self._writer.queue.oldest_age(self._clock.monotonic()))

@@ -182,15 +182,21 @@ class StatusWriter:
         finally:
             self._running = False
 
-    async def flush(self, seconds: float) -> bool:
+    async def flush(self, seconds: float, *, most: int | None = None) -> bool:
         """Wait up to this many seconds until nothing is left to write; return whether that succeeded.
 
         `run` must be running. Writes that are waiting for a retry are ignored. Meanwhile writes are not slowed
         down for changes of gateways: the process is about to stop.
+
+        Args:
+            seconds: The maximum time to wait.
+            most: Do not wait at all if more statuses are queued.
         """
         self._flushing = True
         try:
             await self._debouncer.hand_on()
+            if most is not None and self.queue.depth > most:
+                return False
             await bounded(self.queue.idle(), seconds, clock=self._clock)
         except TimeoutError:
             return False

@@ -78,6 +78,18 @@ async def test_remaining_statuses_are_written_at_the_full_rate_at_the_end() -> N
     assert slowly - 1 <= api.writes - before - flushed <= slowly + WORKERS
 
 
+@pytest.mark.parametrize(("most", "waits"), [(10, False), (OBJECTS, True)])
+async def test_a_flush_does_not_wait_for_more_statuses_than_allowed(most: int, waits: bool) -> None:
+    api, clock, wanted = AcceptingApi(), FakeClock(), all_well("idle")
+    async with writing(api, clock, KEYS, wanted) as writer:
+        wake_all(writer, wanted)
+        flush = asyncio.create_task(writer.flush(60.0, most=most))
+        await clock.advance(0.0)
+        assert flush.done() is not waits
+        await clock.advance(60.0)
+        assert await flush is waits
+
+
 async def test_a_flush_ends_with_the_last_write() -> None:
     api, clock, wanted = AcceptingApi(), FakeClock(), all_well("changes")
     async with writing(api, clock, KEYS, wanted) as writer:
