@@ -75,6 +75,15 @@ SERVE_SECONDS = 0.8
 FIRST_WRITES_SECONDS = 0.2
 """Delay in seconds of the HTTP server after the first pass over all objects: the first writes have priority."""
 
+STATUS_SECONDS = 15.0
+"""Maximum seconds from the start of a term until statuses are written, if gateways were not compared earlier."""
+
+TAKEOVER_POLL_SECONDS = 0.05
+"""Seconds between two checks whether the gateways were compared."""
+
+START_GC_THRESHOLDS = (1_000_000, 50, 100)
+"""Until everything was translated once: nearly every new object stays, so that a collection only costs time."""
+
 GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze`, they cut the longest stall with 10,000 objects from nearly half a second to about 10 ms."""
 
@@ -88,7 +97,7 @@ def run_controller(settings: Settings, manifests: Path | None, config: str = "")
     setup_logging(settings.log.level, settings.log.format)
     for line in cautions(settings):
         log.warning("settings.caution", caution=line)
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*START_GC_THRESHOLDS)
     raise_limit()
     keep_large_blocks_apart()
     read_small_pieces()
@@ -302,6 +311,7 @@ class Controller:
         log.info("world.ready", objects={kind: len(store) for kind, store in world.stores.items() if len(store)})
         # No collection first: it finds nothing and delays the first writes by 0.1 ms per object.
         gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
 
     async def _lead(self, term: Term) -> None:
         """Write to gateways and statuses until the term ends."""
@@ -313,13 +323,24 @@ class Controller:
             async with asyncio.TaskGroup() as writers:
                 for sync in state.clusters.syncs:
                     writers.create_task(sync.run(term, state.ready), name=f"sync-{sync.name}")
-                writers.create_task(source.status.run(term), name="status")
+                writers.create_task(self._write_statuses(term), name="status")
         except BaseExceptionGroup as errors:
             if errors.split(LeadershipLost)[1] is not None:
                 raise
             raise LeadershipLost("the lease may have run out: writing stopped") from None
         finally:
             self.lag.forget()
+
+
+    async def _write_statuses(self, term: Term) -> None:
+        """Write statuses after the first writes to gateways: before that, their conditions would change again."""
+        state = self.state
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STATUS_SECONDS):
+                await state.ready.wait()
+                while any(sync.reachable and not sync.taken_over for sync in state.clusters.syncs):
+                    await state.clock.sleep(TAKEOVER_POLL_SECONDS)
+        await state.source.status.run(term)
 
 
 async def _finish(sync: ClusterSync) -> None:

@@ -22,6 +22,11 @@ class EndpointsProvider(Provider[Service]):
     urgent = True
     names_hosts = False
 
+    def concerns(self, key: ObjectKey) -> bool:
+        """Return whether a Service is claimed, or was: at a start, Services are listed before routes claim them."""
+        world = self._world
+        return world.claims.is_target(key) or key in world.reports or bool(world.desired.of_owner(key))
+
     def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Translation | None:
         """Return the upstreams for the claims on a Service, whether or not the Service exists."""
         return translate_service(key, item, view, self._options) if view.claims_on(key) else None

@@ -111,6 +111,10 @@ class Claims:
         """Return each claim on a target once, with its oldest claimant; the oldest claimant first."""
         return _ordered((claimants[0], claim) for claim, claimants in self._by_target.get(target, {}).items())
 
+    def is_target(self, key: ObjectKey) -> bool:
+        """Return whether anything claims an upstream of an object."""
+        return key in self._by_target
+
     def claims_of(self, owner: ObjectKey) -> frozenset[UpstreamClaim]:
         """Return an owner's claims."""
         return self._by_owner[owner][1] if owner in self._by_owner else frozenset()

@@ -93,6 +93,10 @@ class Provider(Generic[T]):
             observer=deps.observer(self.kind),
         )
 
+    def concerns(self, key: ObjectKey) -> bool:
+        """Return whether a changed object of this kind has to be translated."""
+        return True
+
     def namespace_of(self, key: ObjectKey) -> str:
         """Return the namespace in whose turn a key is handled."""
         return key.namespace

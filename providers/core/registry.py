@@ -198,7 +198,7 @@ class Registry:
             owners = (*owners, *self._world.ids.owners_of(read))  # an invalid object may no longer read it
         if isinstance(read, IndexKey) and read.by == NGINX_HOST_INDEX:
             owners = (*owners, host_key(read.value))
-        if isinstance(read, ObjectKey) and read.kind in self.providers:
+        if isinstance(read, ObjectKey) and (own := self.providers.get(read.kind)) and own.concerns(read):
             owners = (read, *owners)
         # Deleted objects last, so that their replacements are written before the deletes.
         for owner in sorted(owners, key=self._is_gone):

@@ -15,6 +15,7 @@ from apisix_ingress.state.world import Report
 from providers.core.base import YIELD_EVERY
 from providers.core.problems import log_problems
 from providers.core.registry import resources
+from providers.endpoints import EndpointsProvider
 from tests.factories import make_claim, make_key, make_namespace, make_record, make_secret, make_service, make_slice
 from tests.unit.providers.harness import ProviderHarness, make_route
 from translation.core.options import Options
@@ -51,6 +52,20 @@ def test_object_that_is_queued_without_a_change_makes_nothing_dirty(loop: Provid
     loop.registry.enqueue(route.meta.key)
     loop.settle()
     assert (loop.translated("web"), loop.dirty) == (2, set())
+
+
+def test_a_service_is_queued_once_something_claims_it(loop: ProviderHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(loop.services), "concerns", EndpointsProvider.concerns)
+    queue, route = loop.services.queue, make_route(claims=("web",))
+    loop.put(make_service("web"))
+    assert len(queue) == 0
+    loop.settle(route)
+    assert UPSTREAM in loop.wanted
+    loop.put(make_service("web", cluster_ip="10.9.9.9"))
+    assert len(queue) == 1
+    loop.delete(route)
+    loop.settle()
+    assert UPSTREAM not in loop.wanted
 
 
 def test_only_changed_records_are_dirty(loop: ProviderHarness) -> None:
