@@ -331,7 +331,6 @@ class Controller:
         finally:
             self.lag.forget()
 
-
     async def _write_statuses(self, term: Term) -> None:
         """Write statuses after the first writes to gateways: before that, their conditions would change again."""
         state = self.state

@@ -24,6 +24,17 @@ _HEAD = re.compile(
     rb'\s{0,64}\{[^{}\[\]]{0,1024}?"(?:list"\s{0,64}:|node"\s{0,64}:\s{0,64}\{[^{}\[\]]{0,1024}?"nodes"\s{0,64}:)\s{0,64}\['
 )
 _GAP = re.compile(rb"\s{0,1024}(,?)\s{0,1024}")
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+
+
+def _object(levels: int) -> str:
+    """Return a pattern of an object with at most so many levels of objects; without backtracking, so it is linear."""
+    inner = rf"|{_object(levels - 1)}" if levels > 1 else ""
+    return rf'\{{[^"{{}}]*+(?:(?:{_STRING}{inner})[^"{{}}]*+)*+\}}'
+
+
+_SHALLOW = re.compile(_object(9).encode(), re.DOTALL)
+"""Most records: one match takes a quarter of the time of a search for each bracket."""
 _TO_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+([\[\]{}])', re.DOTALL)
 
 
@@ -89,6 +100,10 @@ def _next(content: bytes, at: int, *, is_first: bool) -> int | None:
 
 def _ends(content: bytes, start: int) -> Iterator[int]:
     """Yield the end position of the object that begins at `start`; before it, yield -1 from time to time."""
+    whole = _SHALLOW.match(content, start, start + TURN_BYTES)
+    if whole is not None:
+        yield whole.end()
+        return
     depth, at, steps = 1, start + 1, 0
     while depth:
         found = _TO_BRACKET.match(content, at, start + LARGEST_RECORD)

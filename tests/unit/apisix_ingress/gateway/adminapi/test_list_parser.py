@@ -42,6 +42,13 @@ def test_sizes_are_those_of_the_objects() -> None:
     assert [found[1] for found in items_of(content) if found] == [len(orjson.dumps(each)) for each in want]
 
 
+@pytest.mark.parametrize("levels", [1, 8, 9, 10, 200])
+def test_records_of_any_depth_are_found(levels: int) -> None:
+    deep = orjson.loads(b'{"a":' * levels + b'"}{"' + b"}" * levels)
+    want = [{"value": deep, "number": number} for number in range(3000)]
+    assert objects(orjson.dumps({"list": want})) == want
+
+
 LONG = orjson.dumps({"list": records(1000)})
 
 
