@@ -7,6 +7,7 @@ APISIX; `e2e.devgateway` describes its limits.
 
 import argparse
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -56,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _start_inside(keep=arguments.keep)
     say(f"{STAND_IN}\n")
     with interruptible() as stack:
-        gateway = DevGateway(proxy_port=arguments.proxy_port, admin_port=arguments.admin_port)
+        ports = {"proxy_port": arguments.proxy_port, "admin_port": arguments.admin_port}
+        gateway = DevGateway(admin_key=secrets.token_hex(16), **ports)
         demo = ClusterDemo(stack, arguments.api_port, gateway, arguments.status_port)
         demo.show()
         if arguments.keep:

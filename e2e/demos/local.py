@@ -34,8 +34,8 @@ SAMPLE = 200
 CURL = r"curl -s -o /dev/null -w '%{http_code} %header{x-pod}\n'"
 """Prints the status and which pod answered (curl 7.84 or newer)."""
 STAND_IN = (
-    "The gateway of this demo is not APISIX: it is a development stand-in for APISIX (e2e/devgateway),\n"
-    "held to recorded answers of a real one. The controller is the real one."
+    "The controller is the real one. The gateway is a small simulator of APISIX (e2e/devgateway)\n"
+    "that is tested against recorded responses of APISIX."
 )
 
 
@@ -147,7 +147,7 @@ class Demo:
         """Send requests, edit a weight (`by` says how), send requests again."""
         wait_until(lambda: self._pod("shop.example.org"), lambda pod: pod.startswith("shop-"), "the route to be live")
         wait_until(lambda: self._pod("blog.example.org"), lambda pod: pod.startswith("blog-"), "the Ingress to be live")
-        say("\nA request for each of two objects of examples/quickstart, and one that no object is for:")
+        say("\nTwo requests that objects of examples/quickstart match, and one that none matches:")
         self._one("ApisixRoute, header decides", "shop.example.org", {"X-Canary": "always"})
         self._one("Ingress", "blog.example.org", {})
         self._one("unknown host", "unknown.example.org", {})

@@ -22,6 +22,10 @@ FileOption = Annotated[
 ForceOption = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
 
+LOGS = "kubectl logs -l app.kubernetes.io/name=apisix-ingress --tail=-1 --prefix -n NAMESPACE"
+"""Prints the logs, which the archive does not contain."""
+
+
 @connects()
 def bundle(
     output: FileOption = "apisix-ingress-bundle.zip",
@@ -60,3 +64,4 @@ def bundle(
     else:
         write_bundle(path, files, force=force)
         print(f"{path}: {len(files)} files")
+        print(f"Attach the logs of the controller too: {LOGS}")

@@ -96,8 +96,10 @@ def check_target(path: Path) -> None:
     """Check whether an archive can be written before reading anything; an existing file stays unchanged.
 
     Raises:
-        IngressError: It cannot be written.
+        IngressError: It cannot be written, or its name is that of another format.
     """
+    if path.suffix not in ("", ".zip"):
+        raise IngressError(f"{path}: the archive is a ZIP file: choose a name that ends with .zip")
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.secrets.redaction import escape
@@ -33,7 +33,16 @@ def text_lines(document: JsonObject) -> Iterator[str]:
     """Yield the tree with its branches drawn."""
     for twig in twigs_of(document):
         yield escape(twig.label)
-        yield from _branches(twig.twigs, "")
+        yield from _branches(_merged(twig.twigs), "")
+
+
+def _merged(twigs: Sequence[TreeNode]) -> list[TreeNode]:
+    """Return paths with those of the same routes in one line, such as `/` and `/*` of a path of type Prefix."""
+    found: dict[tuple[str, ...], list[TreeNode]] = {}
+    for each in twigs:
+        routes = tuple(route.key for route in each.twigs) if each.shape == "path" else (each.key,)
+        found.setdefault(routes, []).append(each)
+    return [replace(each[0], label=", ".join(path.label for path in each)) for each in found.values()]
 
 
 def dot_lines(document: JsonObject) -> Iterator[str]:

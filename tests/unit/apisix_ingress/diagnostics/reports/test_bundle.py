@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from apisix_ingress.diagnostics.object_masking import Mask
-from apisix_ingress.diagnostics.reports.bundle import metadata_map, write_bundle
+from apisix_ingress.diagnostics.reports.bundle import check_target, metadata_map, write_bundle
 from apisix_ingress.errors import IngressError
 
 
@@ -57,3 +57,9 @@ def test_of_a_config_map_only_what_is_read_is_kept_and_its_yaml_masked() -> None
 def test_config_map_that_cannot_be_read_is_not_shown(text: object) -> None:
     shown = metadata_map({"data": {"config.yaml": text}}, Mask())["data"]
     assert shown in ({}, {"config.yaml": "[redacted]"})
+
+
+def test_name_of_another_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IngressError, match=r"bundle.tar.gz: the archive is a ZIP file"):
+        check_target(tmp_path / "bundle.tar.gz")
+    check_target(tmp_path / "bundle.zip")

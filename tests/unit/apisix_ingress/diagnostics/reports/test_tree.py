@@ -56,6 +56,12 @@ def test_a_route_leads_to_its_upstreams_and_these_to_pods_with_their_owners() ->
     assert (stable["owner"], canary["nodes"], canary["missing"]) == (str(SERVICE), [], False)
 
 
+def test_paths_of_the_same_routes_are_one_branch_of_the_text() -> None:
+    lines = list(text_lines(tree_document(wanted())))
+    assert lines[:2] == ["*.b.example.org", "└─ /, /x"]
+    assert sum("routes/1 " in line for line in lines) == 3
+
+
 def test_a_stream_route_is_shown_with_its_port_and_an_upstream_that_is_missing() -> None:
     (stream,) = tree_document(wanted())["streams"]
     assert (stream["port"], stream["owner"], stream["upstreams"][0]["missing"]) == (9100, str(WEB), True)
