@@ -343,6 +343,11 @@ class LinkTransport:
         finally:
             self._server.close(stream)
 
+    async def fetch(self, request: Request) -> Reply:
+        """Send a request and return its response."""
+        async with self.exchange(request) as reply:
+            return reply
+
     async def _reach(self, request: Request) -> None:
         """Make a connection."""
         state = self._server.state_of(self._process)

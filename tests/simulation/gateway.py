@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import aiohttp
 import orjson
 
-from apisix_ingress.gateway.adminapi.raw_http import RawRequest
+from apisix_ingress.runtime.raw_http import RawRequest
 from tests.simulation.loop import PROCESS, Process, running_loop
 from tests.simulation.network import refused
 from tests.simulation.trace import Trace

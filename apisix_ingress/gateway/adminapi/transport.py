@@ -19,9 +19,9 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from apisix_ingress.gateway.adminapi.raw_http import RawConnection, RawRequest, WriteStalled
 from apisix_ingress.gateway.adminapi.tls import TlsContext
 from apisix_ingress.runtime.connection_errors import unreachable
+from apisix_ingress.runtime.raw_http import RawConnection, RawRequest, WriteStalled
 
 LARGEST_ERROR = 64 * 1024
 """Bytes that are read of an error response; the rest is not read."""

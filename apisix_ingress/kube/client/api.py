@@ -248,12 +248,12 @@ class KubeApi:
         bound = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, CONNECT_SECONDS))
         request = Request(method, path, bound, query, headers or {}, body)
         with self._mapped(where):
-            async with self._transport.exchange(request) as response:
-                self._reached()
-                self.date = response.headers.get("Date", "")
-                await self._raise_for(response, where)
-                content = await response.read()
-        return await self._parse(content, where)
+            reply = await self._transport.fetch(request)
+        self._reached()
+        self.date = reply.headers.get("Date", "")
+        if reply.status >= 300:
+            raise error_of(reply.status, reply.body, where, reply.headers.get("Retry-After"))
+        return await self._parse(reply.body, where)
 
     async def _parse(self, content: bytes, where: str) -> JsonObject:
         try:

@@ -2,6 +2,7 @@
 
 This is the only module that uses that package's client, and only its session with TLS, proxy and connection pool. The
 layers above the session are not used: their copies of headers and bodies took a fifth of the time of a status write.
+Nor is the session itself for status writes and Events: it takes more CPU time than the exchange.
 The pool is unlimited so that watches never starve requests. A watch reuses the connection of its list. `api`
 interprets responses.
 """
@@ -9,10 +10,11 @@ interprets responses.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -20,12 +22,14 @@ import aiohttp
 import orjson
 import structlog
 from kubernetes.aio.client.rest import RESTClientObject
+from yarl import URL
 
 from apisix_ingress import __version__
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credentials import Access, Credentials
 from apisix_ingress.model.secrets.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.raw_http import RawConnection, RawRequest
 
 log = structlog.get_logger()
 
@@ -42,6 +46,28 @@ _HEADERS = {
     "User-Agent": f"apisix-ingress/{__version__}",
 }
 _JSON = {"Content-Type": "application/json"}
+_NEVER_RESENT = frozenset({"POST", "PATCH"})
+"""Methods that are sent without aiohttp's session, which sends others again if an idle connection was closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `timeout` covers the whole exchange."""
+
+    method: str
+    path: str
+    timeout: aiohttp.ClientTimeout
+    query: Sequence[tuple[str, str]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+
+
+class Reply(NamedTuple):
+    """A response whose body was read."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 class _Client:
@@ -54,17 +80,33 @@ class _Client:
         self._session: aiohttp.ClientSession = self._rest.pool_manager or self._rest._create_pool_manager()
         self._rest.pool_manager = self._session
         self._options = _options(self._rest)
+        has_proxy = self._options or environment_proxy(str(access.configuration.host))
+        self._raw = RawConnection(self._session.connector) if self._session.connector and not has_proxy else None
         self._active = 0
         self._retired = False
 
-    async def request(
-        self, method: str, url: str, *, headers: dict[str, str], body: object, timeout: aiohttp.ClientTimeout
-    ) -> aiohttp.ClientResponse:
-        """Send a request with a JSON body."""
-        data = None if body is None else orjson.dumps(body)
+    async def open(self, access: Access, request: Request) -> aiohttp.ClientResponse:
+        """Send a request and return its response, whose body was not read yet."""
+        data = None if request.body is None else orjson.dumps(request.body)
         return await self._session.request(
-            method, url, headers=headers, data=data, timeout=timeout, allow_redirects=False, **self._options
+            request.method,
+            _url(access, request),
+            headers=_headers(access, request),
+            data=data,
+            timeout=request.timeout,
+            allow_redirects=False,
+            **self._options,
         )
+
+    async def fetch(self, access: Access, request: Request) -> Reply:
+        """Send a request and read its response."""
+        if self._raw is not None and request.method in _NEVER_RESENT:
+            return await _sent_raw(self._raw, access, request)
+        response = await self.open(access, request)
+        try:
+            return Reply(response.status, response.headers, await response.read())
+        finally:
+            _finish(response)
 
     def is_for(self, access: Access) -> bool:
         """Return whether `access` has the same server and TLS identity."""
@@ -122,18 +164,6 @@ def environment_proxy(url: str) -> str | None:
 def _target(access: Access) -> tuple[object, ...]:
     configuration = access.configuration
     return (configuration.host, configuration.verify_ssl, configuration.tls_server_name, configuration.proxy)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request; `timeout` covers the whole exchange."""
-
-    method: str
-    path: str
-    timeout: aiohttp.ClientTimeout
-    query: Sequence[tuple[str, str]] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: object = None
 
 
 class Transport:
@@ -194,14 +224,32 @@ class Transport:
         client = self._current()
         client.enter()
         try:
-            response = await _send(client, used, request)
+            response = await client.open(used, request)
             if response.status == 401 and await self._read_again(used) and self._client is client:
                 response.close()
-                response = await _send(client, self.access, request)
+                response = await client.open(self.access, request)
             try:
                 yield response
             finally:
                 _finish(response)
+        finally:
+            await client.leave()
+
+    async def fetch(self, request: Request) -> Reply:
+        """Send a request and read its response, whatever the status. Retry once after a 401.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError, OSError: There was no complete response.
+        """
+        await self._refresh()
+        used = self.access
+        client = self._current()
+        client.enter()
+        try:
+            reply = await client.fetch(used, request)
+            if reply.status == 401 and await self._read_again(used) and self._client is client:
+                reply = await client.fetch(self.access, request)
+            return reply
         finally:
             await client.leave()
 
@@ -263,18 +311,37 @@ class Transport:
             log.warning("credentials.unreadable", reason=reason, remedy="the previous credentials stay in use")
 
 
-async def _send(client: _Client, access: Access, request: Request) -> aiohttp.ClientResponse:
+async def _sent_raw(connection: RawConnection, access: Access, request: Request) -> Reply:
+    """Send a request over a connection of the pool, whose TLS settings apply."""
+    is_connected, timeout = False, request.timeout
+
+    def connected() -> None:
+        nonlocal is_connected
+        is_connected = True
+
+    url, headers = URL(_url(access, request)), [*_headers(access, request).items()]
+    data = orjson.dumps(request.body)
+    raw = RawRequest(request.method, url, headers, data, timeout=timeout, stall=None, check=connected)
+    try:
+        async with asyncio.timeout(timeout.total):
+            answer = await connection.send(raw, True, lambda status: sys.maxsize)
+    except TimeoutError as error:
+        if is_connected:
+            raise
+        raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {url.host}") from error
+    return Reply(answer.head.code, answer.head.headers, answer.body)
+
+
+def _url(access: Access, request: Request) -> str:
+    query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
+    return f"{access.configuration.host}{request.path}{query}"
+
+
+def _headers(access: Access, request: Request) -> dict[str, str]:
     headers = {**_HEADERS, **(_JSON if request.body is not None else {}), **request.headers}
     if access.authorization:
         headers["Authorization"] = access.authorization
-    query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
-    return await client.request(
-        request.method,
-        f"{access.configuration.host}{request.path}{query}",
-        headers=headers,
-        body=request.body,
-        timeout=request.timeout,
-    )
+    return headers
 
 
 def _finish(response: aiohttp.ClientResponse) -> None:

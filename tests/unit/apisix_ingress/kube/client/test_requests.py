@@ -1,6 +1,7 @@
 """Connections to the API server: reused, and closed on request."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from trustme import CA
 from apisix_ingress.kube.client.credentials import Kubeconfig
 from apisix_ingress.kube.client.requests import REREAD_SECONDS, Request, Transport
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
+from apisix_ingress.runtime.raw_http import RawConnection
 from tests.fakes.clock import FakeClock
 
 HOST = "127.0.0.1"
@@ -84,6 +86,8 @@ class OneServer:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 heads.append(head.decode().partition(" HTTP/")[0])
+                if size := re.search(rb"Content-Length: (\d+)", head):
+                    await reader.readexactly(int(size[1]))
                 writer.write(HEAD + b"0\r\n\r\n")
         except asyncio.IncompleteReadError:
             writer.close()
@@ -109,6 +113,44 @@ async def test_a_request_reuses_the_connection_of_the_previous_one(tmp_path: Pat
         await ask(transport, Request("GET", "/b", LIMITS, [("fieldSelector", "x=a/b&c")]))
         await transport.close()
     assert server.heads == [["GET /a", "GET /b?fieldSelector=x%3Da/b%26c"]]
+
+
+async def test_a_patch_uses_the_connections_of_other_requests_and_their_credentials(tmp_path: Path) -> None:
+    server = OneServer()
+    async with server.running() as cluster:
+        transport = make_transport(tmp_path, cluster)
+        await transport.open()
+        await ask(transport, Request("GET", "/a", LIMITS))
+        patch = Request("PATCH", "/b", LIMITS, [("fieldManager", "x")], {"Content-Type": "application/x"}, {"a": 1})
+        reply = await transport.fetch(patch)
+        assert (reply.status, reply.headers["Content-Type"], reply.body) == (200, "application/json", b"{}\n")
+        assert (await transport.fetch(Request("GET", "/c", LIMITS))).body == b"{}\n"
+        await transport.close()
+    assert server.heads == [["GET /a", "PATCH /b?fieldManager=x", "GET /c"]]
+
+
+async def test_a_patch_without_an_answer_differs_from_one_that_was_never_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def connect_slowly(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    request = Request("PATCH", "/a", aiohttp.ClientTimeout(total=0.05), body={})
+    async with await asyncio.start_server(stay_silent, HOST, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        transport = make_transport(tmp_path, {"server": f"http://{HOST}:{port}"})
+        await transport.open()
+        with pytest.raises(TimeoutError) as sent:
+            await transport.fetch(request)
+        monkeypatch.setattr(RawConnection, "_connect", connect_slowly)
+        with pytest.raises(aiohttp.ConnectionTimeoutError):
+            await transport.fetch(request)
+        await transport.close()
+    assert not isinstance(sent.value, aiohttp.ClientError)
 
 
 async def test_no_request_uses_the_previous_server_while_its_connections_close(

@@ -14,9 +14,9 @@ import httpx
 import pytest
 import trustme
 
-from apisix_ingress.gateway.adminapi import raw_http
 from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, Request
+from apisix_ingress.runtime import raw_http
 from tests.fakes.clock import FakeClock
 from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import CarriedTransport
 from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import OK, Behaviour, read_request, serving

@@ -1,8 +1,8 @@
 """One HTTP request over a connection of aiohttp's pool, written in the same step that decides to send it.
 
 aiohttp's session also handles cookies, redirects, authentication, proxies and streams, and writes the body in a
-separate task, one turn of the event loop later. Only its pool, TLS and response parser are used here. `transport`
-interprets the errors.
+separate task, one turn of the event loop later. Only its pool, TLS and response parser are used here. Callers interpret
+the errors.
 """
 
 from __future__ import annotations
