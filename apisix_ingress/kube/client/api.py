@@ -100,6 +100,7 @@ class KubeApi:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self.discovery.close()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

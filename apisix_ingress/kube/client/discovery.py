@@ -63,6 +63,12 @@ class Discovery:
             raise KubeUnavailable(f"{self._at(resource.base_path)}: the response is not a list of resources")
         return any(isinstance(item, dict) and item.get("name") == resource.plural for item in known)
 
+    async def close(self) -> None:
+        """Cancel the requests in flight."""
+        for answer in self._answers.values():
+            answer.list.cancel()
+        await asyncio.gather(*(answer.list for answer in self._answers.values()), return_exceptions=True)
+
     async def _group_versions(self, resource: Resource) -> set[str]:
         """Return the versions of the core group, or of all other API groups."""
         path = "/apis" if resource.group else "/api"

@@ -78,6 +78,16 @@ async def test_a_cancelled_caller_does_not_cancel_the_request_of_others() -> Non
     assert await second
 
 
+async def test_closing_cancels_the_requests_in_flight() -> None:
+    found = discovery(Server())
+    caller = asyncio.create_task(found.serves(ROUTE))
+    await asyncio.sleep(0)
+    await found.close()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 @pytest.mark.parametrize(
     ("answers", "problem"),
     [
