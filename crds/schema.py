@@ -81,15 +81,15 @@ _CONDITION: Schema = {
         "type": {"description": "Name of the aspect.", "type": "string", "maxLength": 316},
         "status": {"description": "True, False or Unknown.", "type": "string", "enum": ["True", "False", "Unknown"]},
         "reason": {"description": "The reason, as one word.", "type": "string", "maxLength": 1024},
-        "message": {"description": "The reason, as text for users.", "type": "string", "maxLength": 32768},
+        "message": {"description": "The reason, as a message for users.", "type": "string", "maxLength": 32768},
         "observedGeneration": {
-            "description": "Generation of the object that this is about.",
+            "description": "Generation of the object that the condition refers to.",
             "type": "integer",
             "format": "int64",
             "minimum": 0,
         },
         "lastTransitionTime": {
-            "description": "When status changed last.",
+            "description": "When the status last changed.",
             "type": "string",
             "format": "date-time",
         },
@@ -101,7 +101,7 @@ _STATUS: Schema = {
     "type": "object",
     "properties": {
         "conditions": {
-            "description": "ResourcesAvailable: whether the gateways have the object as it is.",
+            "description": "ResourcesAvailable: whether all gateway clusters have the records of the object.",
             "type": "array",
             "items": _CONDITION,
             "x-kubernetes-list-type": "map",

@@ -123,7 +123,7 @@ class Controller:
         return self.process.returncode
 
     def wait_ready(self, timeout: float = READY_TIMEOUT) -> None:
-        """Return once /readyz says so."""
+        """Return when /readyz reports it."""
         wait_until(self._ready_or_dead, bool, f"{self.name} to be ready", timeout)
 
     def _ready_or_dead(self) -> bool:

@@ -1,4 +1,4 @@
-"""Work that goes on in a thread beside a story until it has seen enough; what goes wrong there fails the story."""
+"""Work in a thread beside a story until it has seen enough; an error there fails the story."""
 
 import threading
 from collections.abc import Callable

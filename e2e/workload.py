@@ -94,7 +94,7 @@ class PodFactory:
         dual_stack: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> Pod:
-        """Create a pod that serves; returns when it answers on its address and its status says so.
+        """Create a pod that serves; returns when it answers on its address and its status is updated.
 
         Args:
             name: unique in the namespace; one is made up when empty.

@@ -91,6 +91,12 @@ BANNED: Mapping[str, str] = {
     r"\bhow far (?:it|a record|each record) is\b": '"its state"',
     r"^so (?:many|long|late|soon)\b": '"number of …", "seconds …"',
     r"\bin which words\b": '"with which message"',
+    r"\bsays? so\b": '"reports it"',
+    r"\b(?:goes|went|gone) on\b": '"continues"',
+    r"\b(?:without|has no|have no) end\b(?! local)": '"endless", "unbounded"',
+    r"\bfor ever\b": '"forever"',
+    r"\bright again\b": '"in sync", "repaired"',
+    r"\bin turns\b": '"in turn"',
 }
 _RULES = tuple((re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in BANNED.items())
 _ANY = re.compile("|".join(BANNED), re.IGNORECASE)

@@ -102,7 +102,7 @@ class Backend(Protocol):
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
     ) -> ClusterListing:
-        """Read every record of some kinds. A record is owned if its labels say so, or if it is in the ledger.
+        """Read every record of some kinds. A record is owned if it has the labels, or is in the ledger.
 
         The ledger is for records that cannot have labels, or whose labels someone removed.
         """

@@ -62,7 +62,9 @@ class WolfRbacValue(SpecPart):
 class HmacAuthValue(RuledPart):
     """Credentials of hmacAuth; absent fields use the gateway's default."""
 
-    access_key: str = Field(default="", alias="access_key", description="Identifier; key_id in new gateways.")
+    access_key: str = Field(
+        default="", alias="access_key", description="Identifier. New versions of APISIX call it key_id."
+    )
     key_id: str = Field(default="", alias="key_id", description="Identifier.")
     secret_key: Name = Field(alias="secret_key", description="Shared secret.", repr=False)
     algorithm: str = Field(default="", description="Algorithm, such as hmac-sha256.")

@@ -47,7 +47,9 @@ SET_OPERATORS = frozenset({"In", "NotIn"})
 class Subject(RuledPart):
     """The left side of an expression."""
 
-    scope: Scope = Field(description="Where to look. Body: a field of a form or JSON body. Variable: any variable.")
+    scope: Scope = Field(
+        description="What to compare. Body: a field of a form or JSON body. Variable: any variable of the gateway."
+    )
     name: str = Field(default="", description="Name of the header, cookie, parameter, field or variable.")
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -63,7 +65,7 @@ class Expression(RuledPart):
     """A condition on a request."""
 
     subject: Subject = Field(description="The left side.")
-    op: Operator = Field(description="The operator; In and NotIn need set, the others value.")
+    op: Operator = Field(description="The operator. In and NotIn require set, the other operators value.")
     value: str | None = Field(default=None, description="The right side; numbers in quotes.")
     values: tuple[str, ...] | None = Field(default=None, alias="set", description="The right side of In and NotIn.")
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -89,9 +91,11 @@ class HttpMatch(SpecPart):
     methods: tuple[Method, ...] = Field(default=(), description="Methods. None: any method.")
     remote_addrs: tuple[str, ...] = Field(default=(), description="Client addresses or networks (CIDR).")
     exprs: tuple[Expression, ...] = Field(
-        default=(), json_schema_extra={"maxItems": 128}, description="Further conditions; all must match."
+        default=(), json_schema_extra={"maxItems": 128}, description="Additional conditions; all must match."
     )
-    filter_func: str = Field(default="", alias="filter_func", description="Lua function that decides.")
+    filter_func: str = Field(
+        default="", alias="filter_func", description="Lua function that returns whether a request matches."
+    )
 
 
 class StreamBackend(SpecPart):
@@ -100,7 +104,7 @@ class StreamBackend(SpecPart):
     service_name: Name = Field(description="Name of the Service.")
     service_port: ServicePort = Field(description="Number or name of a port of the Service.")
     resolve_granularity: Granularity = Field(
-        default="", description="endpoint: the pods (default). service: the cluster IP."
+        default="", description="Addresses to send requests to: endpoint (default): the Pods; service: the cluster IP."
     )
     subset: str = Field(default="", description="A subset of the ApisixUpstream of the same name.")
 
@@ -160,16 +164,22 @@ class HttpRule(RuledPart):
     """An HTTP rule. `backends` and `upstreams` are both empty only if plugins answer the requests."""
 
     name: Name = Field(description="Name, unique among the HTTP rules of the object.")
-    priority: StrictInt = Field(default=0, description="If two rules match, the larger one wins.")
-    timeout: Timeout | None = Field(default=None, description="Timeouts towards the backends.")
+    priority: StrictInt = Field(
+        default=0, description="If several rules match, the one with the highest priority wins."
+    )
+    timeout: Timeout | None = Field(default=None, description="Timeouts of connections to the backends.")
     match: HttpMatch = Field(description="Which requests the rule matches.")
     websocket: StrictBool = Field(default=False, description="Whether WebSocket is enabled.")
     plugin_config_name: str = Field(default="", alias="plugin_config_name", description="ApisixPluginConfig to apply.")
     plugin_config_namespace: str = Field(
-        default="", alias="plugin_config_namespace", description="Its namespace (default: the route's)."
+        default="",
+        alias="plugin_config_namespace",
+        description="Namespace of the ApisixPluginConfig (default: the namespace of the route).",
     )
-    backends: tuple[Backend, ...] = Field(default=(), description="Services that get the requests.")
-    upstreams: tuple[UpstreamReference, ...] = Field(default=(), description="ApisixUpstreams that get the requests.")
+    backends: tuple[Backend, ...] = Field(default=(), description="Services that receive the requests.")
+    upstreams: tuple[UpstreamReference, ...] = Field(
+        default=(), description="ApisixUpstreams that receive the requests."
+    )
     plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins of the rule.")
     authentication: Authentication | None = Field(default=None, description="Authentication of the clients.")
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -187,8 +197,8 @@ class HttpRule(RuledPart):
 class StreamMatch(SpecPart):
     """Which connections a rule matches."""
 
-    ingress_port: Port = Field(description="Port of the gateway; it must be open there.")
-    host: str = Field(default="", description="Server name that a TLS client asks for (SNI).")
+    ingress_port: Port = Field(description="Port of the gateway, on which it must listen.")
+    host: str = Field(default="", description="Server name of a TLS client (SNI).")
 
 
 class StreamRule(SpecPart):
@@ -197,7 +207,7 @@ class StreamRule(SpecPart):
     name: Name = Field(description="Name, unique among the stream rules of the object.")
     protocol: Literal["TCP", "UDP"] = Field(description="TCP or UDP.")
     match: StreamMatch = Field(description="Which connections the rule matches.")
-    backend: StreamBackend = Field(description="The Service that gets them.")
+    backend: StreamBackend = Field(description="The Service that receives the connections.")
     plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins of the rule.")
 
 

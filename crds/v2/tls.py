@@ -12,14 +12,14 @@ Sni = Annotated[str, Field(pattern=r"^\*?[0-9a-zA-Z\-.]+$")]
 
 
 class ClientAuthentication(SpecPart):
-    """Certificates that clients must show."""
+    """Verification of client certificates."""
 
     ca_secret: SecretLocation = Field(description="Secret with the CA of the clients.")
     depth: Annotated[StrictInt, Field(ge=0)] = Field(
         default=0, description="Maximum chain length; 0: the gateway's default."
     )
     skip_mtls_uri_regex: tuple[str, ...] = Field(
-        default=(), alias="skip_mtls_uri_regex", description="Paths (regular expressions) that need no certificate."
+        default=(), alias="skip_mtls_uri_regex", description="Paths (regular expressions) that require no certificate."
     )
 
 
@@ -36,4 +36,4 @@ class ApisixTlsSpec(Spec):
 
     hosts: tuple[Sni, ...] = Field(min_length=1, description="Host names; * at the start is a wildcard.")
     secret: SecretLocation = Field(description="Secret with tls.crt and tls.key, or cert and key.")
-    client: ClientAuthentication | None = Field(default=None, description="Certificates that clients must show.")
+    client: ClientAuthentication | None = Field(default=None, description="Verification of client certificates.")

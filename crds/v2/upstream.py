@@ -33,7 +33,7 @@ HttpCode = Annotated[StrictInt, Field(ge=200, le=599)]
 
 
 class LoadBalancer(RuledPart):
-    """How a node is chosen."""
+    """How nodes are selected."""
 
     type: Literal["roundrobin", "chash", "ewma", "least_conn"] = Field(
         default="roundrobin", description="The algorithm (default roundrobin)."
@@ -130,7 +130,9 @@ class PassiveCheck(SpecPart):
 class HealthCheck(SpecPart):
     """Health checks of the nodes."""
 
-    active: ActiveCheck = Field(description="Probes; required, because only they make a node healthy again.")
+    active: ActiveCheck = Field(
+        description="Probes. Required, because passive checks cannot mark a node as healthy again."
+    )
     passive: PassiveCheck | None = Field(default=None, description="Checks based on real requests.")
 
 
@@ -145,8 +147,8 @@ class Discovery(SpecPart):
 class Subset(SpecPart):
     """A subset of the pods of the Service."""
 
-    name: Name = Field(description="Name by which a route refers to it.")
-    labels: dict[str, str] = Field(description="Labels of its pods.")
+    name: Name = Field(description="Name that routes refer to.")
+    labels: dict[str, str] = Field(description="Labels of its Pods.")
 
 
 class ExternalNode(SpecPart):
@@ -161,19 +163,19 @@ class ExternalNode(SpecPart):
 class UpstreamSettings(RuledPart):
     """Settings for a Service or one of its ports."""
 
-    loadbalancer: LoadBalancer | None = Field(default=None, description="How a node is chosen.")
+    loadbalancer: LoadBalancer | None = Field(default=None, description="How nodes are selected.")
     scheme: Scheme = Field(default="", description="Protocol of the nodes (default http).")
     retries: Annotated[StrictInt, Field(ge=0)] | None = Field(
         default=None, description="Retries after the first attempt."
     )
-    timeout: UpstreamTimeout | None = Field(default=None, description="Timeouts towards the nodes.")
+    timeout: UpstreamTimeout | None = Field(default=None, description="Timeouts of connections to the nodes.")
     health_check: HealthCheck | None = Field(default=None, description="Health checks of the nodes.")
     pass_host: Literal["pass", "node", "rewrite", ""] = Field(
         default="", description="Host header for the nodes: the client's (pass), the node's (node) or upstreamHost."
     )
     upstream_host: OptionalHost = Field(default="", description="Host header when passHost is rewrite.")
     tls_secret: SecretLocation | None = Field(default=None, description="Client certificate for the nodes.")
-    subsets: tuple[Subset, ...] = Field(default=(), description="Subsets of the pods, by label.")
+    subsets: tuple[Subset, ...] = Field(default=(), description="Subsets of the Pods, by label.")
     discovery: Discovery | None = Field(default=None, description="Nodes that the gateway discovers.")
 
 

@@ -121,7 +121,7 @@ class Scene:
         wait_until(self._settled, bool, "the gateway to have the records")
 
     def stop_gateway(self) -> None:
-        """Stop the gateway, and return once the controller says so."""
+        """Stop the gateway, and return when the controller reports it."""
         self._gateway.stop()
         wait_until(lambda: self._overview()["clusters"][0]["state"], lambda state: state == "unreachable", "an outage")
 

@@ -61,18 +61,24 @@ _REWRITE = {"enable-response-rewrite": "true"}
 GROUPS: Mapping[str, tuple[Annotation, ...]] = {
     "Access": (
         Annotation("auth-type", "`keyAuth` or `basicAuth`", "Requires the credentials of a consumer.", "keyAuth"),
-        Annotation("auth-uri", "URL", "Authorizes every request with a request to this address.", _URI["auth-uri"]),
+        Annotation("auth-uri", "URL", "Sends a request to this URL to authorize each request.", _URI["auth-uri"]),
         Annotation(
-            "auth-ssl-verify", "flag", "`false`: the certificate of that address is not verified.", "false", _URI
+            "auth-ssl-verify", "flag", "Whether to verify the certificate of the authorization service.", "false", _URI
         ),
-        Annotation("auth-request-headers", "list", "Client headers that are sent to it.", "Authorization,Cookie", _URI),
         Annotation(
-            "auth-upstream-headers", "list", "Headers of its response that the backend gets.", "X-User,X-Groups", _URI
+            "auth-request-headers",
+            "list",
+            "Client headers to send to the authorization service.",
+            "Authorization,Cookie",
+            _URI,
+        ),
+        Annotation(
+            "auth-upstream-headers", "list", "Headers of its response to send to the backend.", "X-User,X-Groups", _URI
         ),
         Annotation(
             "auth-client-headers",
             "list",
-            "Headers of its response that the client gets when it rejects the request.",
+            "Headers of its response to send to the client if the request is rejected.",
             "Location",
             _URI,
         ),
@@ -88,8 +94,13 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
             "These clients are rejected. Cannot be combined with `allowlist-source-range`.",
             "198.51.100.0/24",
         ),
-        Annotation("http-allow-methods", "methods", "All others get 405.", "GET,HEAD"),
-        Annotation("http-block-methods", "methods", "These get 405. No effect beside `http-allow-methods`.", "DELETE"),
+        Annotation("http-allow-methods", "methods", "Allowed methods; others get 405.", "GET,HEAD"),
+        Annotation(
+            "http-block-methods",
+            "methods",
+            "Blocked methods, which get 405. Has no effect together with `http-allow-methods`.",
+            "DELETE",
+        ),
         Annotation(
             "enable-csrf",
             "flag",
@@ -97,23 +108,23 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
             "true",
             {"csrf-key": "0123456789"},
         ),
-        Annotation("csrf-key", "text", "The key that signs the token.", "0123456789", {"enable-csrf": "true"}),
-        Annotation("enable-cors", "flag", "Answers CORS requests of browsers.", "true"),
-        Annotation("cors-allow-origin", "text", "Allowed origins.", "https://www.example.org", _CORS),
-        Annotation("cors-allow-methods", "text", "Allowed methods.", "GET,POST", _CORS),
-        Annotation("cors-allow-headers", "text", "Allowed headers.", "Content-Type,X-Token", _CORS),
+        Annotation("csrf-key", "string", "The key that signs the token.", "0123456789", {"enable-csrf": "true"}),
+        Annotation("enable-cors", "flag", "Enables CORS.", "true"),
+        Annotation("cors-allow-origin", "string", "Allowed origins.", "https://www.example.org", _CORS),
+        Annotation("cors-allow-methods", "string", "Allowed methods.", "GET,POST", _CORS),
+        Annotation("cors-allow-headers", "string", "Allowed headers.", "Content-Type,X-Token", _CORS),
     ),
     "Rewriting": (
-        Annotation("rewrite-target", "path", "The backend gets this path instead.", "/index.html"),
+        Annotation("rewrite-target", "path", "The path to send to the backend.", "/index.html"),
         Annotation(
             "rewrite-target-regex", "regular expression", "Pattern of the path to replace.", "^/v1/(.*)", _REGEX
         ),
-        Annotation("rewrite-target-regex-template", "text", "The replacement.", "/$1", _REGEX),
+        Annotation("rewrite-target-regex-template", "string", "The replacement.", "/$1", _REGEX),
         Annotation("http-to-https", "flag", "Redirects http to https.", "true"),
         Annotation(
             "http-redirect",
             "address",
-            "Redirects the client there. No effect beside `http-to-https`.",
+            "Redirects the client to this URL. Has no effect together with `http-to-https`.",
             "/new$request_uri",
         ),
         Annotation(
@@ -131,11 +142,11 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
             {"response-rewrite-status-code": "202"},
         ),
         Annotation("response-rewrite-status-code", "200 to 598", "Status of the response.", "202", _REWRITE),
-        Annotation("response-rewrite-body", "text", "Body of the response.", "closed", _REWRITE),
+        Annotation("response-rewrite-body", "string", "Body of the response.", "closed", _REWRITE),
         Annotation(
             "response-rewrite-body-base64",
             "flag",
-            "Whether that body is base64-encoded.",
+            "Whether the body is base64-encoded.",
             "true",
             {**_REWRITE, "response-rewrite-body": "Y2xvc2Vk"},
         ),
@@ -151,11 +162,16 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
     ),
     "Backends": (
         Annotation("upstream-scheme", "`http`, `https`, `grpc` or `grpcs`", "Protocol of the Pods.", "grpc"),
-        Annotation("upstream-retries", "whole number", "Retries after the first attempt.", "2"),
+        Annotation("upstream-retries", "integer", "Retries after the first attempt.", "2"),
         Annotation("upstream-connect-timeout", "duration", "Connect timeout.", "2s"),
         Annotation("upstream-send-timeout", "duration", "Timeout between two writes.", "30s"),
         Annotation("upstream-read-timeout", "duration", "Timeout between two reads.", "500ms"),
-        Annotation("svc-namespace", "namespace", "Namespace of the Ingress's Services, if it is not its own.", "shop"),
+        Annotation(
+            "svc-namespace",
+            "namespace",
+            "Namespace of the Services, if it is not the namespace of the Ingress.",
+            "shop",
+        ),
     ),
     "Routes": (
         Annotation("enable-websocket", "flag", "Enables WebSocket.", "true"),
@@ -182,7 +198,7 @@ class ExampleError(ValueError):
 def page() -> str:
     """Return the page."""
     parts = [INTRODUCTION.rstrip()]
-    head = ("annotation", "takes", "meaning", "example", "result")
+    head = ("annotation", "value", "meaning", "example", "result")
     for title, annotations in GROUPS.items():
         parts += [f"## {title}", table(head, [_row(each) for each in annotations])]
     return "\n\n".join(parts) + "\n"

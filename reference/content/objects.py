@@ -52,14 +52,14 @@ def rules(schema: Schema, prefix: str = "") -> Iterator[tuple[str, str]]:
 def type_of(schema: Schema) -> str:
     """Return the type of a field as text."""
     if schema.get("x-kubernetes-int-or-string"):
-        return "number or text"
+        return "integer or string"
     kind = schema.get("type")
     if kind == "array":
         return f"list of {type_of(schema['items'])}"
     if kind == "object":
         values = schema.get("additionalProperties")
         return f"map to {type_of(values)}" if isinstance(values, Mapping) else "object"
-    return {"boolean": "`true`/`false`", "integer": "whole number", "number": "number", "string": "text"}.get(
+    return {"boolean": "`true`/`false`", "integer": "integer", "number": "number", "string": "string"}.get(
         str(kind), "anything"
     )
 
@@ -111,8 +111,8 @@ def _facts(kind: Kind) -> str:
         ("", ""),
         [
             ("API", code(f"{GROUP}/{VERSION}")),
-            ("for kubectl", f"{code(kind.plural)}, short {code(kind.short)}; all kinds: `apisix`"),
-            ("lives in", "a namespace" if kind.namespaced else "the whole API server"),
+            ("kubectl", f"{code(kind.plural)}, short {code(kind.short)}; all kinds: `apisix`"),
+            ("scope", "namespace" if kind.namespaced else "cluster"),
             ("columns", ", ".join(f"{each['name']}{' (wide)' if each.get('priority') else ''}" for each in columns)),
             ("status", "condition `ResourcesAvailable`: see [conditions](../conditions.md)"),
         ],

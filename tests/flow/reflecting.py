@@ -113,7 +113,7 @@ class ReflectorHarness:
 
 
 class NoPatience(MonotonicClock):
-    """A clock on which long waits have no end."""
+    """A clock on which long waits never end."""
 
     async def sleep(self, seconds: float) -> None:
         await (asyncio.Event().wait() if seconds > 0.3 else super().sleep(seconds))

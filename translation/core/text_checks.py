@@ -1,8 +1,8 @@
 """Checks of every string in a user's object.
 
 Control characters are refused because a gateway, a log or a terminal may misinterpret them, as are characters that make
-text look different from what it is. If the settings say so, references that a gateway replaces with its own secrets are
-refused, too. No message contains the string, which may be a secret.
+text look different from what it is. If the settings require it, references to secrets of the gateway
+are refused as well. No message contains the string, which may be a secret.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _ends(content: bytes, start: int) -> Iterator[int]:
     while depth:
         found = _TO_BRACKET.match(content, at, start + LARGEST_RECORD)
         if found is None:
-            raise NoList(f"an object has no end, or is larger than {LARGEST_RECORD // 2**20} MiB")
+            raise NoList(f"an object is incomplete or larger than {LARGEST_RECORD // 2**20} MiB")
         depth += 1 if found[1] in b"{[" else -1
         at, steps = found.end(), steps + 1
         if steps % TURN_STEPS == 0:

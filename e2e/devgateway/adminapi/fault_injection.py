@@ -33,7 +33,7 @@ def seconds(text: str | float) -> float:
 
 @dataclass(slots=True)
 class Fault:
-    """What happens to the next requests that match; `times` counts down, None is for ever.
+    """The effect on the next matching requests; `times` counts down, None is unlimited.
 
     `reset`: the connection breaks before anything is done. `drop_reply`: it is done, then the connection breaks.
     `hang`: nothing is done and nothing is answered. `status`: nothing is done, that status is answered.

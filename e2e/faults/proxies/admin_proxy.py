@@ -207,7 +207,7 @@ class AdminProxy:
             writer.close()
 
     async def _serve(self, client: _Client, gateway: _Gateway) -> bool:
-        """Carry one request; say whether the connection goes on."""
+        """Forward one request; return whether the connection stays open."""
         head = await read_head(client.reader)
         if head is None:
             return False

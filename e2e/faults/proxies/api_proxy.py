@@ -213,7 +213,7 @@ class _Handler:
             return _abort(request)
 
     async def _before(self, request: web.BaseRequest, rule: Rule | None) -> web.StreamResponse | None:
-        """Play what comes before the work; None: it goes on."""
+        """Apply faults that precede the request; return None if the request continues."""
         match rule.action if rule else "":
             case "delay":
                 await asyncio.sleep(self._seconds(rule))

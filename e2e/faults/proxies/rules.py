@@ -9,7 +9,7 @@ A rule file holds a JSON list; the first rule that matches and has not run out i
      {"match": {"method": "PUT"}, "action": "status", "status": 429, "times": 3, "share": 0.5}]
 
 `match` names attributes of a request, each with a regular expression for the whole of it. `times` is how often the rule
-may be played, for ever if absent; `share` the probability that a matching request meets it. The first `skip` matching
+may be applied (default: no limit); `share` the probability that a matching request meets it. The first `skip` matching
 requests pass, and after them all but each `every`th. All other keys belong to the action.
 """
 

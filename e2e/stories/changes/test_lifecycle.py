@@ -20,7 +20,7 @@ NO_RETRIES: Manifest = {
     "metadata": {"name": "web"},
     "spec": {"retries": 0},
 }
-"""A gateway that goes on to the next node when one refuses would hide a stale one."""
+"""A gateway that tries the next node after a refused connection would hide a stale one."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A controller under edits without end, whose watches end from time to time: does it grow?
+"""Memory of a controller under continuous edits, whose watches end from time to time.
 
 In `make test` for a few seconds; `make soak` takes ten minutes (`SOAK=600`, in seconds). What is judged is what cannot
 be noise: open files and threads, and that everything arrived. Memory is written down.

@@ -124,7 +124,7 @@ def _fault_round(
 
 
 def _outage_round(stage: Stage, own: Controller, good: AdminProxy, bad: AdminProxy, away: DevGateway) -> None:
-    """The same with a cluster that refuses connections: the breaker opens and says so."""
+    """The same with a cluster that refuses connections: the circuit breaker opens and reports it."""
     want = [*many(stage, "down"), route(stage.host, name="kept", path="/kept")]
     wait_until(lambda: own.metric(BREAKER, cluster="bad"), lambda got: got == 0, "the breaker to close")
     seen = len(own.events("cluster.unreachable"))

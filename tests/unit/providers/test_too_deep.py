@@ -1,4 +1,4 @@
-"""Objects that are nested too deeply: their status says so, whatever their kind, and what was in effect stays."""
+"""Objects that are nested too deeply: their status reports it, and the previous version stays in effect."""
 
 import random
 from typing import Any

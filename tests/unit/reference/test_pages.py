@@ -79,7 +79,7 @@ def test_types_are_reported_in_words() -> None:
         type_of({"x-kubernetes-int-or-string": True}),
         type_of({}),
     ]
-    assert got == ["list of text", "map to text", "number or text", "anything"]
+    assert got == ["list of string", "map to string", "integer or string", "anything"]
 
 
 def test_every_example_is_on_the_page_of_its_topic(written: dict[str, str]) -> None:

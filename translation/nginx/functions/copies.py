@@ -53,4 +53,4 @@ return function(conf, ctx)
         keepalive = false, ssl_verify = false}})
 end
 """
-"""Sends a copy of the request as the client sent it, while the request goes on; the answer is discarded."""
+"""Sends a copy of the request as the client sent it, concurrently with the request; the response is discarded."""

@@ -117,7 +117,7 @@ _ROWS = (
     Row(
         "canary-weight",
         "canary",
-        approximate("Weights are applied exactly, in turns, instead of randomly."),
+        approximate("Weights are applied exactly (round-robin) instead of randomly."),
         checks.is_int,
         needs=_CANARY,
     ),

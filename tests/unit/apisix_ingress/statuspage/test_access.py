@@ -1,4 +1,4 @@
-"""Who is served: loopback by default, and only if the Host says so as well."""
+"""Access: loopback by default, and only if the Host header is a loopback name too."""
 
 import pytest
 from aiohttp.test_utils import make_mocked_request

@@ -1,4 +1,4 @@
-"""An HTTPRoute, an Ingress and an ApisixRoute for the same requests: the oldest wins, and the others say so."""
+"""An HTTPRoute, an Ingress and an ApisixRoute for the same requests: the oldest wins, and the others report it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 def pouring(head: bytes, piece: bytes, pieces: int | None = None) -> Behaviour:
-    """Return a server that answers each request with a head and pieces of a body, without end if none is given."""
+    """Return a server that answers each request with a head and a body in pieces; endless if no body is given."""
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
