@@ -44,7 +44,7 @@ YIELD_EVERY, YIELD_SECONDS = 20, 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluated:
+class Evaluated:
     """The result of evaluating an object.
 
     Attributes:
@@ -101,6 +101,10 @@ class Provider(Generic[T]):
         """Return the namespace in whose turn a key is handled."""
         return key.namespace
 
+    def takes_long(self, key: ObjectKey) -> bool:
+        """Return whether a translation would block the event loop for too long."""
+        return is_large(self._world.stores[self.kind].get(key))
+
     def translate(self, item: T, view: View) -> Translation:
         """Translate an object with the translator that the table of kinds names."""
         assert isinstance(item, CustomObject)  # providers of built-in kinds override this method
@@ -139,30 +143,30 @@ class Provider(Generic[T]):
         if self._rests_now(key, self._offloader.queue):
             return
         item: T | None = self._world.stores[self.kind].get(key)
-        if not is_large(item):
+        if not self.takes_long(key):
             self._offloader.forget(key)
             self.queue.add(key)
             return
         began = self._clock.monotonic()
-        found = await self._offloader.translate(key, partial(self._prepared, key, item))
+        found = await self._offloader.translate(key, partial(self._prepared, key, item), partial(self.takes_long, key))
         if found is not None:
             self._publish(key, item, found)
         self._rests.worked(self._resting_group(key), self._clock.monotonic() - began)
 
-    def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
+    def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> Evaluated:
         translation, size = limited(self._world.budget, key, self.evaluate(key, item, view))
         revoked = translation is not None and (translation.revoked or self._grants.is_revoked(key, translation, view))
         owned = self._owned_hosts(item, view) if translation is not None else frozenset()
-        return _Evaluated(self._with_own_hosts(translation, item, view), revoked, owned, size)
+        return Evaluated(self._with_own_hosts(translation, item, view), revoked, owned, size)
 
-    def _prepared(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
+    def _prepared(self, key: ObjectKey, item: T | None, view: View) -> Evaluated:
         """Evaluate an object and serialize its records, which takes long if they are large."""
         found = self._evaluated(key, item, view)
         for record in found.translation.records if found.translation is not None else ():
             record.prepare()
         return found
 
-    def _publish(self, key: ObjectKey, item: T | None, found: _Evaluated) -> None:
+    def _publish(self, key: ObjectKey, item: T | None, found: Evaluated) -> None:
         """Apply the result of an evaluation."""
         translation, revoked = found.translation, found.revoked
         if self._options.host_ownership == "namespace" and self.kind in NAMING_KINDS:
@@ -197,7 +201,7 @@ class Provider(Generic[T]):
     async def _handle(self, key: ObjectKey) -> None:
         if self._rests_now(key, self.queue):
             return
-        if self.offloads and is_large(self._world.stores[self.kind].get(key)):
+        if self.offloads and self.takes_long(key):
             self._offloader.queue.add(key)
             return
         began = self._clock.monotonic()

@@ -46,8 +46,13 @@ class Offloader:
         self._outdated: Counter[ObjectKey] = Counter()
         world.listen(self._changed)
 
-    async def translate(self, key: ObjectKey, work: Callable[[View], T]) -> T | None:
+    async def translate(self, key: ObjectKey, work: Callable[[View], T], takes_long: Callable[[], bool]) -> T | None:
         """Return the result of `work`, or None if it must not be published; then the key is queued again.
+
+        Args:
+            key: The owner.
+            work: Translates it.
+            takes_long: Returns whether it still is to be translated in a thread.
 
         Raises:
             Exception: The error of `work`, unless something that it read changed meanwhile.
@@ -67,8 +72,7 @@ class Offloader:
             self.queue.add(key)
             return None
         # Meanwhile an object that became small was published on the event loop; a deleted one was withdrawn.
-        is_large_yet = is_large(self._world.stores[key.kind].get(key))
-        return found if self._is_final(key, view, changes) and is_large_yet else None
+        return found if self._is_final(key, view, changes) and takes_long() else None
 
     def forget(self, key: ObjectKey) -> None:
         """Reset the count of outdated results for an object that is no longer large."""

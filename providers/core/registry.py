@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, namespace_of
+from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import NGINX_HOST_INDEX, NGINX_INDEXES, OWNERSHIP_INDEXES
 from apisix_ingress.model.kinds.resource import DERIVED_PROVIDERS, Resource, imported
@@ -87,8 +87,12 @@ class Registry:
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
         outcome: Callable[[str, bool], None] = lambda kind, well: None,
     ) -> None:
-        queue = WorkQueue(
-            clock=clock, limiter=limiter(rng), name=LARGE_OBJECTS, group=namespace_of, observer=observer(LARGE_OBJECTS)
+        queue: WorkQueue[ObjectKey] = WorkQueue(
+            clock=clock,
+            limiter=limiter(rng),
+            name=LARGE_OBJECTS,
+            group=lambda key: self.providers[key.kind].namespace_of(key),
+            observer=observer(LARGE_OBJECTS),
         )
         self._offloader = offloader = Offloader(world, queue)
         rests = FairRests(clock=clock)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 
+from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
 from providers.core.holds import holds_by_name
+from providers.core.offload import is_large
 from providers.core.problems import unread
 from translation.core.result import Translation
 from translation.core.scope import in_scope
+
+MANY = 64
+"""Number of records of a route above which it is translated in a thread."""
 
 
 class GatewayApiProvider(Provider[CustomObject]):
@@ -38,6 +43,25 @@ class GatewayApiProvider(Provider[CustomObject]):
 
 class RouteProvider(GatewayApiProvider):
     """A provider of one route kind."""
+
+    def takes_long(self, key: ObjectKey) -> bool:
+        """Return whether a route is large, or has many records: one for each match at each listener."""
+        item = self._world.stores[self.kind].get(key)
+        if not isinstance(item, CustomObject):
+            return False
+        rules = map(mapping_in, list_in(item.spec.get("rules")))
+        matches = sum(max(1, len(list_in(rule.get("matches")))) for rule in rules)
+        return is_large(item) or matches * self._listeners(item) > MANY
+
+    def _listeners(self, item: CustomObject) -> int:
+        """Return the number of listeners of the parents of a route."""
+        parents = {
+            (str(each.get("kind", "Gateway")), str(each.get("namespace") or item.meta.namespace), str(each.get("name")))
+            for each in map(mapping_in, list_in(item.spec.get("parentRefs")))
+        }
+        stores = (self._world.stores.get(kind) for kind, _, _ in parents)
+        found = (store.get(ObjectKey(*parent)) for store, parent in zip(stores, parents, strict=True) if store)
+        return sum(len(list_in(each.spec.get("listeners"))) for each in found if isinstance(each, CustomObject))
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether a route names a Gateway of this controller, or a ListenerSet of one."""

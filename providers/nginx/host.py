@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import NGINX_HOST_INDEX
-from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.state.view import View
-from providers.core.base import Provider
+from providers.core.base import Evaluated, Provider
+from providers.core.offload import LARGE, is_large
 from translation.core.result import Translation
+
+MANY = 8
+"""Number of Ingresses of a host above which it is translated in a thread."""
 
 
 class NginxHostProvider(Provider[CustomObject]):
@@ -25,9 +29,17 @@ class NginxHostProvider(Provider[CustomObject]):
             return None
         from translation.nginx.host import translate_host
 
+        return translate_host(key.name, view, self._options, self._options.nginx)
+
+    def takes_long(self, key: ObjectKey) -> bool:
+        """Return whether a host has many Ingresses or a large one."""
+        named = self._world.stores["Ingress"].by_index(NGINX_HOST_INDEX, key.name)
+        return len(named) > MANY or any(is_large(item) or _is_wordy(item) for item in named)
+
+    def _publish(self, key: ObjectKey, item: CustomObject | None, found: Evaluated) -> None:
         if namespace := self.namespace_of(key):  # Without one, the former namespace pays for the deletes.
             self._world.desired.assign(key, namespace)
-        return translate_host(key.name, view, self._options, self._options.nginx)
+        super()._publish(key, item, found)
 
     def namespace_of(self, key: ObjectKey) -> str:
         """Return the namespace that holds a host, else that of the oldest Ingress that names it; empty if none does."""
@@ -44,3 +56,8 @@ class NginxHostProvider(Provider[CustomObject]):
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Never called: a host is not an object; `evaluate` finds its Ingresses by its name."""
         raise NotImplementedError
+
+
+def _is_wordy(item: KubeObject) -> bool:
+    """Return whether an Ingress has long annotations, which each of its paths may repeat."""
+    return sum(map(len, item.meta.annotations.values())) > LARGE

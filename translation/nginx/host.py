@@ -20,7 +20,7 @@ from translation.nginx.certificates import (
     is_secure,
     is_under_secure_wildcard,
 )
-from translation.nginx.effects.branches import Branch, Site, answer, is_on_one_line
+from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
 from translation.nginx.functions.attached import FIELD
@@ -65,6 +65,7 @@ class _Host:
         self._covered = covered_aliases(builder, server, self._aliases)
         self._plain_aliases = self._find_plain_aliases()
         self._number = 0
+        self._services = Services()
 
     def translate(self) -> None:
         """Add every record."""
@@ -89,7 +90,16 @@ class _Host:
         return uses_patterns(self._server)
 
     def _site(self, location: Location) -> Site:
-        return Site(self._builder, self._nginx, self._config, self._server, location, self._secure, self._plain_aliases)
+        return Site(
+            self._builder,
+            self._nginx,
+            self._config,
+            self._server,
+            location,
+            self._secure,
+            self._plain_aliases,
+            self._services,
+        )
 
     def _find_plain_aliases(self) -> tuple[str, ...]:
         """Return the aliases without a certificate, of a host that has one."""

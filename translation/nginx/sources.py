@@ -107,9 +107,10 @@ def sources_with_affinity(
     return [source for source in found if not source.canary and source.values.text("affinity") == "cookie"]
 
 
-def has_canaries(view: View, namespace: str) -> bool:
-    """Return whether a namespace has Ingresses that may be canaries."""
-    return bool(view.find(CustomObject, IndexKey("Ingress", NGINX_CANARY_INDEX, namespace)))
+def canaries_in(view: View, options: Options, nginx: NginxOptions, namespace: str) -> Iterator[Source]:
+    """Yield the canaries of a namespace, the oldest first."""
+    found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_CANARY_INDEX, namespace))
+    return (source for source in found if source.canary)
 
 
 def _sources(view: View, options: Options, nginx: NginxOptions, index: IndexKey) -> Iterator[Source]:

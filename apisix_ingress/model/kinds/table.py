@@ -157,9 +157,7 @@ _ROWS = (
         "ingresses",
         partial(decoders.decode_custom, kind="Ingress"),
         indexes={**_MATCHERS, **_TLS_HOSTS, **_CLAIMS, **_NGINX},
-        ranked=frozenset(
-            {**_MATCHERS, **_TLS_HOSTS, **_CLAIMS, by.NGINX_HOST_INDEX: None, by.NGINX_SERVICE_INDEX: None}
-        ),
+        ranked=frozenset({**_MATCHERS, **_TLS_HOSTS, **_CLAIMS, **dict.fromkeys(_NGINX)}),
         short="ing",
         translator="translation.ingress:translate_ingress",
         expires=True,

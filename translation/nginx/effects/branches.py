@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from translation.addresses.policy import check_address
 from translation.core.builder import Builder
 from translation.core.context import Context
+from translation.ingress_spec import ServiceBackend
 from translation.nginx.options import NginxOptions
 from translation.nginx.servers import Location, Server
+from translation.nginx.sources import Source
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
 
@@ -43,6 +46,19 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Services:
+    """What Ingresses of any host say about Services; found once for all locations of a host.
+
+    Attributes:
+        canaries: Namespace → Service → its canary, with the Service of the canary.
+        values: Service → the annotations that apply to all of it; None if no Ingress names it.
+    """
+
+    canaries: dict[str, dict[str, tuple[Source, ServiceBackend]]] = field(default_factory=dict)
+    values: dict[ObjectKey, Values | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """A location with its context, from which its branches are made."""
 
@@ -56,6 +72,9 @@ class Site:
 
     plain_aliases: tuple[str, ...] = ()
     """Other names of the host for which the gateway has no certificate, so that they are not redirected to https."""
+
+    services: Services = field(default_factory=Services)
+    """What other Ingresses say about Services."""
 
     @property
     def values(self) -> Values:

@@ -106,9 +106,18 @@ def service_values(site: Site, key: ObjectKey) -> Values:
 
     Any Ingress may ask for affinity. The first one with a mode decides on it, the last one on the cookie.
     """
+    if key not in site.services.values:
+        site.services.values[key] = _service_values(site, key)
+    found = site.services.values[key]
+    return site.values if found is None else found
+
+
+def _service_values(site: Site, key: ObjectKey) -> Values | None:
     view, options = site.builder.view, site.builder.options
     sources = sources_of_service(view, options, site.nginx, key.namespace, key.name)
-    first = next((source.values for source in sources if not source.canary), site.values)
+    first = next((source.values for source in sources if not source.canary), None)
+    if first is None:
+        return None
     sticky = sources_with_affinity(view, options, site.nginx, key.namespace, key.name)
     if not sticky:
         return first

@@ -6,7 +6,7 @@ The canary belongs to the Service: it takes its share at every location with tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -21,7 +21,7 @@ from translation.nginx.effects.balancing.backends import (
 )
 from translation.nginx.effects.branches import Site
 from translation.nginx.parsing import host_of
-from translation.nginx.sources import Source, has_canaries, sources_of_host, sources_of_service
+from translation.nginx.sources import Source, canaries_in, sources_of_host
 from translation.nginx.tables.values import Values
 
 _HEX = "0123456789abcdef"
@@ -105,31 +105,45 @@ def _rule(condition: list[str], upstreams: list[JsonObject]) -> JsonObject:
 
 def _canary_of(site: Site, backend: ServiceBackend) -> tuple[Source, ServiceBackend] | None:
     """Return the oldest canary of a Service, with its own Service."""
-    if not has_canaries(site.builder.view, site.namespace):
-        return None
+    known = site.services.canaries
+    found = known.get(site.namespace)
+    if found is None:
+        found = known[site.namespace] = _canaries(site)
+    return found.get(backend.name)
+
+
+def _canaries(site: Site) -> dict[str, tuple[Source, ServiceBackend]]:
+    """Return for each Service of a namespace its oldest canary: one with a host and path of the Service."""
     view, options, nginx = site.builder.view, site.builder.options, site.nginx
-    found: list[tuple[Source, ServiceBackend]] = []
-    users = [each for each in sources_of_service(view, options, nginx, site.namespace, backend.name) if not each.canary]
-    for host in dict.fromkeys(host_of(rule.host) for user in users for rule in user.spec.rules):
-        wanted = {_key(path) for user in users for path in user.paths(host) if _is_same(path, backend)}
-        for source in sources_of_host(view, options, nginx, host):
-            if not source.canary:
-                continue
-            for path in source.paths(host):
+    used: dict[str, dict[tuple[str, bool], list[str]]] = {}
+    found: dict[str, tuple[Source, ServiceBackend]] = {}
+    for canary in canaries_in(view, options, nginx, site.namespace):
+        for host in dict.fromkeys(host_of(rule.host) for rule in canary.spec.rules):
+            sources = sources_of_host(view, options, nginx, host)
+            if host not in used:
+                used[host] = _services(sources, site.namespace, host)
+            for path in canary.paths(host) if any(each.meta.key == canary.meta.key for each in sources) else ():
                 service = path.backend.service
-                same = service is not None and service.name == backend.name and source.meta.namespace == site.namespace
-                if service is not None and not same and _key(path) in wanted:
-                    found.append((source, service))
-    found.sort(key=lambda each: (each[0].meta.namespace, each[0].meta.name), reverse=True)
-    return min(found, key=lambda each: each[0].meta.created or "~", default=None)
+                for name in used[host].get(_key(path), ()) if service is not None else ():
+                    if service is not None and name != service.name:
+                        found.setdefault(name, (canary, service))
+    return found
+
+
+def _services(sources: Iterable[Source], namespace: str, host: str) -> dict[tuple[str, bool], list[str]]:
+    """Return the Services of a namespace at each path of a host."""
+    found: dict[tuple[str, bool], list[str]] = {}
+    for source in sources:
+        if source.canary or source.meta.namespace != namespace:
+            continue
+        for path in source.paths(host):
+            if path.backend.service is not None:
+                found.setdefault(_key(path), []).append(path.backend.service.name)
+    return found
 
 
 def _key(path: Path) -> tuple[str, bool]:
     return path.path or "/", path.path_type == "Exact"
-
-
-def _is_same(path: Path, backend: ServiceBackend) -> bool:
-    return path.backend.service is not None and path.backend.service.name == backend.name
 
 
 def _readable(header: str) -> bool:

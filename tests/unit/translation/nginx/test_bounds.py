@@ -1,0 +1,51 @@
+"""The work for a host of ingress-nginx is linear in its Ingresses and their paths."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.unit.translation.nginx.objects import SERVICE, ingress, translated
+from translation.nginx import sources
+from translation.nginx.sources import Source
+
+NEXT = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the paths of Ingresses that are read, and the Ingresses that are interpreted."""
+    seen: Counter[str] = Counter()
+    paths, source_of = Source.paths, sources.source_of
+
+    def counted_paths(self: Source, host: str) -> object:
+        found = tuple(paths(self, host))
+        seen["paths"] += len(found)
+        return found
+
+    def counted_source(*args: object) -> object:
+        seen["sources"] += 1
+        return source_of(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Source, "paths", counted_paths)
+    monkeypatch.setattr(sources, "source_of", counted_source)
+    return seen
+
+
+def work(calls: Counter[str], count: int, shape: str) -> Counter[str]:
+    calls.clear()
+    paths = [(f"/{number}", "Exact") for number in range(count)]
+    if shape == "paths":
+        canary = ingress("canary", *paths, service="next", age=2, canary="true", canary_weight="10")
+        translated(ingress("main", *paths), canary, NEXT)
+    else:
+        translated(*(ingress(f"main-{path[1:]}", (path, kind)) for path, kind in paths))
+    return Counter(calls)
+
+
+@pytest.mark.parametrize("shape", ["paths", "ingresses"])
+def test_twice_as_much_takes_twice_the_work(calls: Counter[str], shape: str) -> None:
+    few, many = work(calls, 20, shape), work(calls, 40, shape)
+
+    assert all(many[what] <= 2.2 * few[what] for what in many)
