@@ -299,7 +299,8 @@ class FileSource:
 
     def problems(self) -> dict[str, str]:
         """Return the problems of the files."""
-        return {"manifests": self._files.problem} if self._files.problem else {}
+        found = {"manifests": self._files.problem, "skipped objects in manifests": self._files.skipped}
+        return {what: why for what, why in found.items() if why}
 
     def watches(self) -> dict[str, float]:
         """Return nothing: there are no watches that could stall."""

@@ -60,6 +60,11 @@ class ManifestSource:
         self._last_seen: dict[Path, FileVersion] = {}
         self._published = False
 
+    @property
+    def skipped(self) -> str:
+        """The objects that are not read although they were meant for this program, with the remedy; or empty."""
+        return "; ".join(str(each) for path in sorted(self._files) for each in self._files[path].unread)
+
     def check(self) -> None:
         """Raise ConfigError if a path does not exist or cannot be accessed."""
         for path in self._paths:

@@ -108,6 +108,9 @@ async def test_fields_without_effect_are_logged_when_a_file_is_read(harness: Sou
     ]
     [unread] = [line["problem"] for line in logs if line["event"] == "manifest.unread"]
     assert unread.startswith(f"{file}: document 2: ApisixRoute apisix.apache.org/v2beta3 is not read: convert")
+    assert harness.source.skipped == unread
+    file.unlink()
+    await harness.until(lambda: harness.source.skipped == "")
 
 
 async def test_a_touched_file_queues_nothing(harness: SourceHarness) -> None:
