@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx
@@ -34,6 +35,8 @@ class GatewayClient:
             verify=False,
             timeout=timeout,
             trust_env=False,
+            # The cookie of one response must not reach other hosts: all have the address of the gateway.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             headers={"User-Agent": f"apisix-ingress-verify/{__version__}", "Connection": "close"},
             limits=httpx.Limits(max_keepalive_connections=0),
         )

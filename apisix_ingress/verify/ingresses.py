@@ -50,8 +50,12 @@ def probes_of(items: Iterable[CustomObject], *, samples: int) -> Iterator[Probe]
     for item in every:
         secured = {host for block in list_in(item.spec.get("tls")) for host in _texts(mapping_in(block).get("hosts"))}
         for rule in _rules(item):
+            schemes = ("http", "https") if rule.host in secured else ("http",)
+            if twin := _www(item, rule.host):
+                for target in ("/", f"/{WORD}?a=1"):
+                    probe = Probe(twin, target, origin=f"Ingress {item.meta.namespace}/{item.meta.name}")
+                    yield from (replace(probe, scheme=scheme) for scheme in schemes)
             for host in _concrete(rule.host):
-                schemes = ("http", "https") if rule.host in secured else ("http",)
                 split = samples if rule.host in weighted else 1
                 for probe in _of_rule(item, rule, host, split):
                     yield from (replace(probe, scheme=scheme) for scheme in schemes)
@@ -162,6 +166,13 @@ def _concrete(host: str) -> tuple[str, ...]:
     if host.startswith("*."):
         return f"{WORD}{host[1:]}", f"{WORD}.{WORD}{host[1:]}"
     return (host,)
+
+
+def _www(item: CustomObject, host: str) -> str:
+    """Return the host that from-to-www-redirect redirects; empty without the annotation."""
+    if not host or host.startswith("*") or not _flag(item, "from-to-www-redirect"):
+        return ""
+    return host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
 
 
 def _hosts(item: CustomObject) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.secrets.fields import is_secret_of_request
@@ -15,6 +16,12 @@ from apisix_ingress.verify.model import Address, Probe
 from apisix_ingress.verify.session import Finding
 
 HIDDEN = "[hidden]"
+
+SHOWN = 5
+"""Requests with the same differences that the text names."""
+
+_ORDER = ("answer", "status", "location", "certificate", "backend", "cookie", "header", "body")
+"""Aspects, the most serious first."""
 
 
 @dataclass(slots=True)
@@ -78,16 +85,45 @@ class Summary:
 
 
 def lines(document: JsonObject) -> Iterator[str]:
-    """Yield the document as text."""
+    """Yield the document as text: requests with the same differences together, the most serious differences first."""
+    groups: dict[tuple[tuple[str, ...], ...], list[JsonObject]] = {}
     for found in document["findings"]:
-        headers = "".join(f" -H '{each}'" for each in found["headers"])
-        yield f"{found['method']} {found['url']}{headers}  ({found['origin']})"
-        for each in found["differences"]:
-            seen = f"  [in {each['rounds']} of {document['rounds']} rounds]" if document["rounds"] > 1 else ""
-            yield f"  {each['what']}: {each['old']} -> {each['new']}{seen}"
+        groups.setdefault(_kind(found), []).append(found)
+    for group in sorted(groups.values(), key=_urgency):
+        yield from _group(group, document["rounds"])
     for reason, count in document["skipped"].items():
         yield f"skipped: {count} requests: {reason}"
+    if groups:
+        yield f"{len(groups)} kind{'s' if len(groups) > 1 else ''} of differences: " + ", ".join(
+            f"{count}x {aspect}" for aspect, count in document["by_aspect"].items()
+        )
     yield _sum(document)
+
+
+def _kind(found: JsonObject) -> tuple[tuple[str, ...], ...]:
+    """Return what two findings must have in common to be written together: bodies differ from path to path."""
+    return tuple(
+        (each["what"],) if each["aspect"] in ("body", "location") else (each["what"], each["old"], each["new"])
+        for each in found["differences"]
+    )
+
+
+def _urgency(group: Sequence[JsonObject]) -> tuple[int, int]:
+    return min(_ORDER.index(each["aspect"]) for each in group[0]["differences"]), -len(group)
+
+
+def _group(group: Sequence[JsonObject], rounds: int) -> Iterator[str]:
+    """Yield the requests of a group, some of them by name, and their differences."""
+    for found in group[:SHOWN]:
+        headers = "".join(f" -H '{each}'" for each in found["headers"])
+        yield f"{found['method']} {found['url']}{headers}  ({found['origin']})"
+    if len(group) > SHOWN:
+        hosts = {urlsplit(found["url"]).netloc for found in group}
+        yield f"... and {len(group) - SHOWN} more requests; {len(hosts)} hosts in all (-o json and --html list them)"
+    for each in group[0]["differences"]:
+        seen = f"  [in {each['rounds']} of {rounds} rounds]" if rounds > 1 else ""
+        example = "  [of the first request]" if len(group) > 1 and each["aspect"] in ("body", "location") else ""
+        yield f"  {each['what']}: {each['old']} -> {each['new']}{seen}{example}"
 
 
 def page(document: JsonObject) -> str:

@@ -20,8 +20,22 @@ from apisix_ingress.verify.statistics import shifted
 REPEATS = 4
 """Further requests to each gateway if two responses differ."""
 
+CONFIRMATIONS = 8
+"""More requests to each gateway if a difference remains that several Pods may cause by chance."""
+
+LOOKS = 3
+"""Requests to each gateway that find out whether the Pods of an Ingress alternate, if responses name them."""
+
 BALANCED = 30
 """Requests to each gateway if several backends alternate: enough to detect that one of two is missing."""
+
+
+_OF_PODS: frozenset[Aspect] = frozenset({"header", "cookie", "body"})
+"""Aspects in which Pods of one Service differ, for example by their name."""
+
+
+FEW = 6
+"""Different pages of one request that may be those of its backends; more of them are counters or times."""
 
 
 class Sender(Protocol):
@@ -43,11 +57,13 @@ class Options:
         rate: Requests per second to each gateway.
         concurrency: Maximum number of concurrent probes.
         ignored_headers: Headers to ignore, in lower case.
+        backends_known: Whether responses identify their backend.
     """
 
     rate: float = 20.0
     concurrency: int = 4
     ignored_headers: frozenset[str] = frozenset()
+    backends_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +113,9 @@ class Session:
         self._sides = (old, new)
         self._options = options
         self._paces = tuple(RateLimit(clock, options.rate) for _ in self._sides)
+        self._hosts: dict[str, asyncio.Lock] = {}
+        self._confirmed: set[Difference] = set()
+        self._looked_at: set[tuple[str, str]] = set()
 
     async def run(self, probes: Sequence[Probe], progress: Callable[[int], None]) -> list[Finding]:
         """Return a finding for each probe, in their order.
@@ -119,13 +138,26 @@ class Session:
         return [found[index] for index in range(len(probes))]
 
     async def _examine(self, probe: Probe) -> Finding:
-        rounds = [pair async for pair in self._rounds(probe, 1)]
+        rounds = [pair async for pair in self._rounds(probe, self._first(probe))]
         if any(differences(*rounds[0])):
-            rounds += [pair async for pair in self._rounds(probe, REPEATS)]
+            # Concurrent requests to one Service could take its Pods in step: each would always get the same Pod.
+            async with self._hosts.setdefault(probe.host, asyncio.Lock()):
+                rounds += [pair async for pair in self._rounds(probe, REPEATS)]
+                if any(each not in self._confirmed for each in _of_pods(rounds)):
+                    rounds += [pair async for pair in self._rounds(probe, CONFIRMATIONS)]
+                    self._confirmed.update(_of_pods(rounds))
         if _varies(rounds, ("backend", "")) or probe.samples > 1:
             rounds += [pair async for pair in self._rounds(probe, max(probe.samples, BALANCED) - len(rounds))]
         status = int(rounds[0][0].get(("status", ""), "0"))
         return Finding(probe, tuple(_consistent(rounds)), status, len(rounds))
+
+    def _first(self, probe: Probe) -> int:
+        """Return the number of requests before a decision; several find out once per Ingress whether Pods alternate."""
+        place = (probe.host, probe.origin)
+        if not self._options.backends_known or place in self._looked_at:
+            return 1
+        self._looked_at.add(place)
+        return LOOKS
 
     async def _rounds(self, probe: Probe, count: int) -> AsyncIterator[tuple[Facts, Facts]]:
         for _ in range(count):
@@ -154,6 +186,11 @@ def _consistent(rounds: Rounds) -> Iterable[Difference]:
         yield shift
 
 
+def _of_pods(rounds: Rounds) -> list[Difference]:
+    """Return the differences that several Pods of a Service may cause by chance."""
+    return [each for each in _consistent(rounds) if each.aspect in _OF_PODS]
+
+
 def _varies(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
     """Return whether either gateway varies in an aspect."""
     return any(len({pair[side].get(key) for pair in rounds}) > 1 for side in (0, 1))
@@ -167,12 +204,19 @@ def _never_equal(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
 
 def _shift(rounds: Rounds) -> Difference | None:
     """Return the difference between the shares of backends, if there is one."""
-    key: tuple[Aspect, str] = ("backend", "")
+    key = _identity(rounds)
     if not _varies(rounds, key):
         return None
     old, new = ([pair[side].get(key, "none") for pair in rounds] for side in (0, 1))
     moved = shifted(old, new)
-    return Difference("backend", _shares(old, moved), _shares(new, moved), "shares") if moved else None
+    return Difference(key[0], _shares(old, moved), _shares(new, moved), "shares") if moved else None
+
+
+def _identity(rounds: Rounds) -> tuple[Aspect, str]:
+    """Return the aspect that tells backends apart: their name, or without one, the page if there are few of them."""
+    named = any(("backend", "") in facts for pair in rounds for facts in pair)
+    pages = {facts.get(("body", "")) for pair in rounds for facts in pair}
+    return ("body", "") if not named and len(rounds) >= BALANCED and len(pages) <= FEW else ("backend", "")
 
 
 def _shares(found: Sequence[str], names: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,12 +32,15 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self._count = itertools.count()
+        self._turns: Counter[str] = Counter()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(f"{request.method} {request.headers['Host']}{request.raw_path}")
         number = next(self._count)
         response = self.changed.get(request.path, self.plain)(request)
-        response.headers.setdefault("X-Backend", f"pod-{number % 3}" if "balanced" in request.path else "pod-0")
+        self._turns[request.path] += 1
+        turn = self._turns[request.path] % 3 if "balanced" in request.path else 0
+        response.headers.setdefault("X-Backend", f"pod-{turn}")
         response.headers["X-Count"] = str(number)
         response.headers["X-Request-Id"] = f"id-{number}"
         return response
@@ -137,6 +141,19 @@ async def test_equal_gateways_have_no_difference_and_get_the_paths_as_written(cl
     assert sorted(set(old.seen)) == sorted(set(new.seen))
 
 
+async def test_cookies_of_responses_are_not_sent_with_other_requests(cli: Cli) -> None:
+    cookies: list[str] = []
+
+    def noted(request: web.Request) -> web.Response:
+        cookies.append(request.headers.get("Cookie", ""))
+        return Gateway.plain(request)
+
+    asked = write_requests(cli, "/", "/later", "/last")
+    async with serving(Gateway()) as old, serving(Gateway({"/later": noted, "/last": noted})) as new:
+        await compare(cli, old, new, "--requests", asked, "--concurrency", "1")
+    assert set(cookies) == {""}
+
+
 async def test_requests_of_ingresses_and_logs_are_sent_by_safe_methods_only(cli: Cli) -> None:
     cli.write(
         "web.yaml",
@@ -179,7 +196,7 @@ async def test_report_is_a_page_without_credentials(cli: Cli, tmp_path: Path) ->
 
 async def test_watch_repeats_and_says_how_often_a_difference_was_seen(cli: Cli) -> None:
     async with serving(Gateway()) as old, serving(Gateway({"/body": edited(text="x")})) as new:
-        _, got = await compare(cli, old, new, "--requests", write_requests(cli, "/body"), "--watch", "300ms")
+        _, got = await compare(cli, old, new, "--requests", write_requests(cli, "/body"), "--watch", "2s")
     assert got["rounds"] > 1
     assert got["findings"][0]["differences"][0]["rounds"] == got["rounds"]
 

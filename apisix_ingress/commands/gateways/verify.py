@@ -130,7 +130,8 @@ def verify(
     probes = _chosen(chain.from_iterable(sources), summary, every_method=methods == "all", limit=limit)
     if not probes:
         fail("no requests: add Ingresses with -f or --cluster, or use --requests or --access-log")
-    options = Options(rate, concurrency, frozenset(name.lower() for name in ignore_header or ()))
+    named = bool(backend_header or backend_field)
+    options = Options(rate, concurrency, frozenset(name.lower() for name in ignore_header or ()), named)
     client = {"timeout": parse_duration(timeout), "backend_header": backend_header, "backend_field": backend_field}
     duration = parse_duration(watch) if watch else 0.0
 

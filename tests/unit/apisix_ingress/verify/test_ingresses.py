@@ -88,3 +88,11 @@ def test_any_manifest_can_be_turned_into_requests(tmp_path: Any) -> None:
     )
     items = [item for item in load([str(tmp_path)]).objects if isinstance(item, CustomObject)]
     assert {probe.host for probe in sent(*items)} == {"a.org", ANY_HOST}
+
+
+def test_the_host_that_is_redirected_to_its_twin_is_requested() -> None:
+    got = {
+        (probe.scheme, probe.host) for probe in sent(ingress(("/", "Prefix"), from_to_www_redirect="true", tls=True))
+    }
+
+    assert {("http", "www.shop.org"), ("https", "www.shop.org")} <= got
