@@ -213,7 +213,7 @@ def _shift(rounds: Rounds) -> Difference | None:
 
 
 def _identity(rounds: Rounds) -> tuple[Aspect, str]:
-    """Return the aspect that tells backends apart: their name, or without one, the page if there are few of them."""
+    """Return the aspect that distinguishes backends: their name, or without one, the page if there are few of them."""
     named = any(("backend", "") in facts for pair in rounds for facts in pair)
     pages = {facts.get(("body", "")) for pair in rounds for facts in pair}
     return ("body", "") if not named and len(rounds) >= BALANCED and len(pages) <= FEW else ("backend", "")
