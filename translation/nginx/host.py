@@ -25,6 +25,7 @@ from translation.nginx.effects.location import location_branches
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
+from translation.nginx.places import HIGHEST, places
 from translation.nginx.servers import ROOT, Location, Server, build_server
 from translation.nginx.sources import read_config, sources_of_host
 from translation.nginx.streams import add_streams
@@ -33,7 +34,7 @@ from translation.nginx.tables.values import Values
 _STEP = 64
 """Distance between the priorities of two locations of a host: a location has fewer branches."""
 
-_APP_ROOT_PRIORITY = 2_000_000
+_APP_ROOT_PRIORITY = 2 * HIGHEST * _STEP
 _LABEL = r"^[A-Za-z0-9_-]+\."
 
 
@@ -64,7 +65,7 @@ class _Host:
         self._aliases = self._find_aliases()
         self._covered = covered_aliases(builder, server, self._aliases)
         self._plain_aliases = self._find_plain_aliases()
-        self._number = 0
+        self._named: set[str] = set()
         self._services = Services()
 
     def translate(self) -> None:
@@ -73,14 +74,15 @@ class _Host:
         default = None if rejects else default_certificate(self._builder, self._nginx)
         add_certificate(self._builder, self._server, self._covered, self._check, default)
         locations = list(ranked(self._server))
-        for rank, (location, match) in enumerate(locations):
-            base = (len(locations) - rank) * _STEP if self._by_pattern else 0
+        bases = places([location for location, _ in locations], exact_first=not self._server.regex)
+        for base, (location, match) in zip(bases, locations, strict=True):
+            base = base * _STEP if self._by_pattern else 0
             if self._server.host == CATCH_ALL and location.source is None and not self._nginx.default_backend:
                 continue  # Without a route the gateway answers 404, and other classes may have routes for every host.
             site = self._site(location)
             branches = list(location_branches(site, self._check))
             for place, branch in enumerate(branches):
-                self._route(match, branch, base + len(branches) - place)
+                self._route(_part(location, place), match, branch, base + len(branches) - place)
         self._app_root()
         self._slashes()
         self._www()
@@ -108,9 +110,14 @@ class _Host:
         uncovered = (alias for alias in self._aliases if alias not in self._covered)
         return tuple(each for each in uncovered if not is_under_secure_wildcard(self._builder, self._nginx, each))
 
-    def _route(self, match: JsonObject, branch: Branch, priority: int, *, hosts: Sequence[str] | None = None) -> None:
-        self._number += 1
-        name = names.nginx_name(self._server.host, str(self._number))
+    def _route(
+        self, part: str, match: JsonObject, branch: Branch, priority: int, *, hosts: Sequence[str] | None = None
+    ) -> None:
+        """Add a route; `part` names it among those of the host, so that others keep their ids."""
+        while part in self._named:
+            part += "-"
+        self._named.add(part)
+        name = names.nginx_name(self._server.host, part)
         if self._builder.options.judges_plugins and not all(map(is_on_one_line, _heads(branch))):
             branch = Branch(branch.when, answer(503))
         body = self._builder.stamp("routes", name) | {"priority": priority}
@@ -135,7 +142,7 @@ class _Host:
         for location in self._server.locations:
             branch = app_root(self._site(location))
             if branch:
-                self._route({"uris": [ROOT]}, branch, _APP_ROOT_PRIORITY)
+                self._route("app-root", {"uris": [ROOT]}, branch, _APP_ROOT_PRIORITY)
                 return
 
     def _slashes(self) -> None:
@@ -148,7 +155,12 @@ class _Host:
             asked = location.given.endswith("/") and location.given != ROOT
             if asked and bare not in exact and location.path == location.given:
                 exact.add(bare)
-                self._route({"uris": [bare]}, Branch(plugins=slash_redirect(self._site(location))), _STEP)
+                self._route(
+                    f"slash-{_part(location, 0)}",
+                    {"uris": [bare]},
+                    Branch(plugins=slash_redirect(self._site(location))),
+                    _STEP,
+                )
 
     def _www(self) -> None:
         asking = (each.source for each in self._server.locations if each.source and not each.is_default)
@@ -161,8 +173,8 @@ class _Host:
             return
         if sources_of_host(self._builder.view, self._builder.options, self._nginx, twin):
             return
-        for branch in www_redirects(host, self._config.number("http-redirect-code")):
-            self._route({"uris": ["/*"]}, branch, _STEP, hosts=[twin])
+        for place, branch in enumerate(www_redirects(host, self._config.number("http-redirect-code"))):
+            self._route(f"www-{place}", {"uris": ["/*"]}, branch, _STEP, hosts=[twin])
 
     def _find_aliases(self) -> list[str]:
         """Return the names in the first server-alias of the host, except patterns and hosts of other Ingresses."""
@@ -187,6 +199,11 @@ def _asks_for_www(values: Values) -> bool:
 def uses_patterns(server: Server) -> bool:
     """Return whether paths are tried in turn as patterns: regular expressions, or paths with a `*`."""
     return server.regex or any("*" in location.path for location in server.locations)
+
+
+def _part(location: Location, place: int) -> str:
+    """Return the part of a record's name for a branch of a location."""
+    return f"{names.short_id(f'{location.type} {location.path}')}-{place}"
 
 
 def ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:

@@ -459,3 +459,22 @@ def test_the_last_ingress_with_affinity_configures_the_cookie_which_only_its_pat
     }
     assert set(added) == {"/plain", "/first", "/last"}
     assert {path for path, cookie in added.items() if cookie} == {"/first", "/last"}
+
+
+@pytest.mark.parametrize("regex", ["false", "true"])
+def test_a_further_path_changes_no_route_of_another_path(regex: str) -> None:
+    old = [("/one", "ImplementationSpecific"), ("/longer", "ImplementationSpecific")]
+    before = translated(ingress("web", *old, use_regex=regex))
+
+    after = translated(ingress("web", *old, use_regex=regex), ingress("new", ("/new", "ImplementationSpecific"), age=1))
+
+    bodies = {record.key: record.body for record in after.records}
+    assert [record.key for record in before.records if bodies.get(record.key) != record.body] == []
+
+
+def test_priorities_follow_the_order_of_patterns() -> None:
+    paths = [("/b", "Exact"), ("/long", "Prefix"), ("/a", "ImplementationSpecific"), ("/c", "ImplementationSpecific")]
+
+    got = routes(translated(ingress("web", *paths, use_regex="true")))
+
+    assert list(dict.fromkeys(body["vars"][0][2] for body in got)) == ["^/long", "^/c", "^/b", "^/a", "^/"]
