@@ -12,6 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from h2.exceptions import ProtocolError
+
+from e2e.nginx.http2 import Echo
+
 Json = dict[str, Any]
 PORTS = (8080, 9090)
 _HANDSHAKE = b"\x16"
@@ -40,7 +44,7 @@ class Backend:
             return
         for port in self.ports:
             server = await asyncio.start_server(
-                self._serve, self.address, port, ssl=self.context if self.kind == "https" else None
+                self._serve, self.address, port, ssl=self.context if self.kind in ("https", "h2s") else None
             )
             self.closers.append(server.close)
 
@@ -65,6 +69,11 @@ class Backend:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.closers.append(writer.transport.abort)
+        if self.kind in ("h2c", "h2s"):
+            with contextlib.suppress(OSError, ProtocolError, asyncio.CancelledError):
+                await Echo(self.name, self.seen).serve(reader, writer)
+            writer.close()
+            return
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
             while await self._one(reader, writer):
                 pass

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from typing import Any
 
+from e2e.nginx import http2
 from e2e.nginx.backends import chunks
 
 Json = dict[str, Any]
@@ -44,6 +45,10 @@ class Client:
         secure = asked.get("scheme") == "https"
         sni = asked.get("sni", asked["host"].partition(":")[0] if asked.get("host") else "")
         context = self.certificate(asked.get("cert", "")) if secure else None
+        if asked.get("h2") and context:
+            context.set_alpn_protocols(["h2"])
+        elif context:
+            context.set_alpn_protocols(["http/1.1"])
         reader, writer = await asyncio.open_connection(
             self.address,
             self.https if secure else self.http,
@@ -52,6 +57,8 @@ class Client:
             local_addr=(asked.get("src", "192.0.2.1"), 0) if "." in asked.get("src", "192.0.2.1") else None,
         )
         try:
+            if asked.get("h2"):
+                return await http2.send(reader, writer, asked, "https" if secure else "http")
             writer.write(request_bytes(asked, jar))
             await writer.drain()
             return await _read(reader, asked, jar)

@@ -17,7 +17,7 @@ CASES = Path(__file__).with_name("cases.jsonl.gz")
 _HOW = frozenset({"live", "wild", "edge", "combination", "merge", "invalid"})
 """Tags that do not say what a case is about."""
 
-UNREPLAYED = frozenset({"h2c", "h2s", "fcgi"})
+UNREPLAYED = frozenset({"fcgi"})
 """Kinds of backends that speak protocols which the replay has no server for."""
 
 
@@ -71,10 +71,8 @@ class Case:
     def why_skipped(self) -> str:
         """Why it cannot be replayed; empty if it can."""
         kinds = UNREPLAYED & set(self.backends.values())
-        if kinds:
-            return f"backend {', '.join(sorted(kinds))}"
-        asked = [step for step, _ in self.steps if "path" in step]
-        return "HTTP/2" if asked and all(step.get("h2") for step in asked) else ""
+        answered = any(recorded.get("backend") in self.backends for _, recorded in self.steps)
+        return f"backend {', '.join(sorted(kinds))}" if kinds and answered else ""
 
     @property
     def flags(self) -> Mapping[str, str]:

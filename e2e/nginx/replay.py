@@ -122,8 +122,16 @@ class Replay:
     """Replays cases one after another."""
 
     def __init__(
-        self, gateway: Gateway, client: Client, certificates: Certificates, names: Names, target: Target | None = None
+        self,
+        gateway: Gateway,
+        client: Client,
+        certificates: Certificates,
+        names: Names,
+        target: Target | None = None,
+        *,
+        http2: bool = True,
     ) -> None:
+        self._http2 = http2
         self._target = target
         self._gateway = gateway
         self._client = client
@@ -163,6 +171,7 @@ class Replay:
         bodies = Cluster(case, self._certificates, addresses, virtual, self._target).records().values()
         asked = {"client certificate"} if any("client" in body for body in bodies) else set()
         later = {"serverless-pre-function"} if case.group.startswith("auth-") else set()
+        asked |= {"HTTP/2"} if {"h2c", "h2s", "fcgi"} & set(case.backends.values()) else set()
         return asked | later | {plugin for body in bodies for plugin in body.get("plugins", {})}
 
     async def _steps(self, case: Case, cluster: Cluster, seen: list[Json]) -> Result:
@@ -179,7 +188,7 @@ class Replay:
                         for each in await self._gateway.show(cluster.records())
                     ]
                 continue
-            if asked.get("h2"):
+            if asked.get("h2") and not self._http2:
                 continue
             seen.clear()
             got = await self._asked(asked, jar, seen)
@@ -240,9 +249,11 @@ class Replay:
         return virtual, front
 
     def _context(self, case: Case, name: str) -> Any:
-        if case.backends[name] != "https":
+        if case.backends[name] not in ("https", "h2s"):
             return None
-        return self._certificates.server_context((case.about.get("certs") or {}).get(name, f"{name}@ca"))
+        context = self._certificates.server_context((case.about.get("certs") or {}).get(name, f"{name}@ca"))
+        context.set_alpn_protocols(["h2"] if case.backends[name] == "h2s" else ["http/1.1"])
+        return context
 
     def _address(self) -> str:
         self._next += 1
@@ -257,15 +268,20 @@ async def replaying(
     certificates: Certificates,
     dns_port: int,
     target: Target | None = None,
+    *,
+    http2: bool = True,
 ) -> AsyncIterator[Replay]:
-    """Yield a replay against a gateway whose resolver is at a port of 127.0.0.1, for a target as `Cluster` has it."""
+    """Yield a replay against a gateway whose resolver is at a port of 127.0.0.1, for a target as `Cluster` has it.
+
+    Without `http2`, requests over HTTP/2 are left out.
+    """
     names = Names()
     loop = asyncio.get_running_loop()
     resolver, _ = await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", dns_port))
     try:
         async with aiohttp.ClientSession() as session:
             gateway = Gateway(session, admin_url, admin_key, client)
-            yield Replay(gateway, client, certificates, names, target)
+            yield Replay(gateway, client, certificates, names, target, http2=http2)
             await gateway.show({})
     finally:
         resolver.close()

@@ -47,6 +47,7 @@ These differences apply to every host, whatever its annotations:
 * Clients without SNI need `fallback_sni` in the gateway's `config.yaml`.
 * If a host is one level below a wildcard certificate (`a.b.example.org` with `*.example.org`), the handshake fails
   instead of using the default certificate.
+* A gRPC backend that refuses connections gives 502. The number of retries of ingress-nginx is unbounded.
 * `/healthz` and `/nginx_status` of ingress-nginx do not exist.
 * An invalid Ingress does not affect other Ingresses. With ingress-nginx, some invalid values prevent further changes
   of all Ingresses.
@@ -55,7 +56,7 @@ These differences apply to every host, whatever its annotations:
 
 _SAMPLES = {
     "auth-cache-duration": ("200 5m",),
-    "backend-protocol": ("AUTO_HTTP", "FCGI"),
+    "backend-protocol": ("AUTO_HTTP", "GRPC", "FCGI"),
     "affinity-canary-behavior": ("legacy",),
     "canary-by-header": ("X_Canary",),
     "mirror-target": ("not-a-url",),

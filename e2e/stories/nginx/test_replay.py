@@ -20,7 +20,7 @@ from translation.nginx.native.model import Target
 NOT_IN_THE_DEVELOPMENT_GATEWAY = frozenset(
     {
         *("serverless-pre-function", "serverless-post-function", "proxy-mirror"),
-        *("limit-conn", "workflow", "client certificate"),
+        *("limit-conn", "workflow", "client certificate", "HTTP/2"),
     }
 )
 """What the development gateway does not run. Cases with it are replayed against a real APISIX only."""
@@ -51,6 +51,8 @@ UNLIKE_APISIX = {
 """Cases in which the development gateway differs from a real APISIX, and how."""
 
 DIFFERENT_FOR_ALL = {
+    "protocol-grpc-dead": "a gRPC backend that refuses connections gives 502",
+    "wild-oauth2-proxy": "requests from 127.0.0.1 have the address of their X-Real-IP",
     "canary-header-underscore": "headers with an underscore are passed",
     "config-limit-status": "an invalid key of the ConfigMap does not stop changes",
     "default-404-shape": "/healthz and /nginx_status are not served",
@@ -81,7 +83,7 @@ async def _replayed(gateway: DevGateway, part: int) -> list[Result]:
     host, _, http = gateway.proxy_address.partition(":")
     client = Client(host, int(http), int(gateway.tls_address.partition(":")[2]), certificates.context)
     admin = f"http://{gateway.admin_address}/apisix/admin"
-    async with replaying(admin, gateway.admin_key, client, certificates, 5353) as replay:
+    async with replaying(admin, gateway.admin_key, client, certificates, 5353, http2=False) as replay:
         return [await replay.run(case) for case in _replayable(replay, part)]
 
 
@@ -106,7 +108,7 @@ async def _replayed_native(gateway: DevGateway, target: Target) -> list[Result]:
     host, _, http = gateway.proxy_address.partition(":")
     client = Client(host, int(http), int(gateway.tls_address.partition(":")[2]), certificates.context)
     admin = f"http://{gateway.admin_address}/apisix/admin"
-    async with replaying(admin, gateway.admin_key, client, certificates, 5353, target) as replay:
+    async with replaying(admin, gateway.admin_key, client, certificates, 5353, target, http2=False) as replay:
         wanted = [case for case in cases() if case.name.startswith(NATIVE) and not case.why_skipped]
         return [await replay.run(case) for case in wanted if not replay.needs(case) & NOT_IN_THE_DEVELOPMENT_GATEWAY]
 

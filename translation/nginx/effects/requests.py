@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
+from translation.nginx.effects.balancing.backends import scheme_of
 from translation.nginx.effects.branches import Site
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.headers import FORWARDED
@@ -40,6 +41,10 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
         headers["X-Forwarded-Prefix"] = values.text("x-forwarded-prefix")
     headers |= _set_headers(site)
     removed = list(_REMOVED)
+    if scheme_of(site) in ("grpc", "grpcs"):
+        # For gRPC, gateways do not set these.
+        headers |= dict.fromkeys(("X-Real-IP", "X-Forwarded-For"), "$remote_addr")
+        removed.remove("X-Forwarded-For")
     body: JsonObject = {"headers": {"set": headers, "remove": removed}}
     vhost = _vhost(site)
     if vhost:

@@ -63,8 +63,10 @@ def lenient(name: str, text: str) -> Verdict | None:
 def protocol(text: str) -> Verdict:
     """Judge backend-protocol."""
     match text.upper():
-        case "HTTP" | "HTTPS" | "GRPC" | "GRPCS":
+        case "HTTP" | "HTTPS":
             return EXACT
+        case "GRPC" | "GRPCS":
+            return approximate("The backend gets every request with the headers Content-Type and TE of gRPC.")
         case "AUTO_HTTP":
             return EXACT
         case "FCGI":

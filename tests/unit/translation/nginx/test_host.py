@@ -478,3 +478,13 @@ def test_priorities_follow_the_order_of_patterns() -> None:
     got = routes(translated(ingress("web", *paths, use_regex="true")))
 
     assert list(dict.fromkeys(body["vars"][0][2] for body in got)) == ["^/long", "^/c", "^/b", "^/a", "^/"]
+
+
+def test_a_grpc_backend_gets_the_address_of_the_client() -> None:
+    got = routes(translated(ingress("web", ("/", "Exact"), backend_protocol="GRPC")))
+
+    headers = [body["plugins"]["proxy-rewrite"]["headers"] for body in got if body.get("upstream_id")]
+    assert headers
+    for each in headers:
+        assert each["set"]["X-Forwarded-For"] == each["set"]["X-Real-IP"] == "$remote_addr"
+        assert "X-Forwarded-For" not in each["remove"]
