@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
-from apisix_ingress.gateway.sync.records.slot import RecordSlot
+from apisix_ingress.gateway.sync.records.slot import Flight, RecordSlot
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Former, Record
 from tests.fakes.gateway import make_record
@@ -77,11 +77,10 @@ class WriteOrderMachine(RuleBasedStateMachine):
     @rule(key=WRITES, namespace=NAMESPACES, hosts=HOSTS)
     def order_write(self, key: RecordKey, namespace: str, hosts: tuple[str, ...]) -> None:
         record = make_route(key, hosts)
+        self.order.order(self.slot(key), record, namespace)
         if key in self.in_flight:
-            self.order.order_next(self.slot(key), record, namespace)
             self.next[key] = Marked(self.next[key].batch if key in self.next else self.batch, namespace, hosts)
         else:
-            self.order.order(self.slot(key), record, namespace)
             before = self.writes.get(key) or self.blocked.pop(key, None)
             self.writes[key] = Marked(before.batch if before else self.batch, namespace, hosts)
 
@@ -94,12 +93,14 @@ class WriteOrderMachine(RuleBasedStateMachine):
     def start(self, key: RecordKey) -> None:
         if key in self.writes and key not in self.in_flight:
             self.in_flight.add(key)
+            self.slot(key).flight = Flight(None, 0.0)
 
     @rule(key=WRITES)
     def succeed(self, key: RecordKey) -> None:
         if key not in self.in_flight:
             return
         self.in_flight.discard(key)
+        self.slot(key).flight = None
         self.writes.pop(key, None)
         if key in self.next:
             self.order.take_next(self.slot(key), in_place=False)
@@ -113,6 +114,7 @@ class WriteOrderMachine(RuleBasedStateMachine):
         if key not in self.in_flight:
             return
         self.in_flight.discard(key)
+        self.slot(key).flight = None
         if key in self.next:
             self.order.take_next(self.slot(key), in_place=True)
             self.writes[key] = replace(self.next.pop(key), batch=self.writes[key].batch)

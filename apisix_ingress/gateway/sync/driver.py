@@ -254,7 +254,6 @@ class RecordDriver:
         table, order, config = self.table, self.order, self.config
         return {
             Effect.ORDER: self._order,
-            Effect.ORDER_NEXT: self._order_next,
             Effect.TAKE_NEXT: lambda slot, _: order.take_next(slot, in_place=False),
             Effect.TAKE_NEXT_IN_PLACE: lambda slot, _: order.take_next(slot, in_place=True),
             Effect.DROP_ORDER: self._drop_order,
@@ -285,9 +284,6 @@ class RecordDriver:
 
     def _order(self, slot: RecordSlot, of: Detail) -> None:
         self.order.order(slot, of.record, self._owner_namespace(slot), of.former)
-
-    def _order_next(self, slot: RecordSlot, of: Detail) -> None:
-        self.order.order_next(slot, of.record, self._owner_namespace(slot), of.former)
 
     def _owner_namespace(self, slot: RecordSlot) -> str:
         return self._wanted.namespace(slot.key, self.cluster)

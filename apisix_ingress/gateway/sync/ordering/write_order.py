@@ -34,33 +34,29 @@ class WriteOrder:
         self._batch += 1
 
     def order(self, slot: RecordSlot, record: Record | None, namespace: str, former: Former = UNKNOWN) -> None:
-        """Order a record to be written, or deleted (None). Repeating the same kind of order keeps the batch."""
-        if record is None:
-            self._uncount(slot)
-            slot.order = self._delete(slot.order, former)
-        else:
-            self._count(slot, self._write(slot.order, record, namespace))
+        """Order a record to be written, or deleted (None). Repeating the same kind of order keeps the batch.
 
-    def order_next(self, slot: RecordSlot, record: Record | None, namespace: str, former: Former = UNKNOWN) -> None:
-        """The same for a record in flight: the order becomes outstanding when the flight has ended."""
-        before = slot.next_order
+        An order during a flight becomes outstanding when `take_next` is called at its end.
+        """
+        before = slot.order if slot.flight is None else slot.next_order
         if record is not None:
-            slot.next_order = self._write(before, record, namespace)
+            batch = before.batch if isinstance(before, Write) else self._batch
+            following: Write | Delete = Write(batch, record, namespace)
         else:
-            # A delete that is ordered again during its own flight keeps its batch.
-            slot.next_order = self._delete(before or slot.order, former)
+            before = before or slot.order  # a delete that is ordered again during its own flight keeps its batch
+            following = before if isinstance(before, Delete) else Delete(self._batch, former)
+        if slot.flight is None:
+            self._set(slot, following)
+        else:
+            slot.next_order = following
 
     def take_next(self, slot: RecordSlot, *, in_place: bool) -> None:
         """Make the order from during the flight outstanding; `in_place`: in the batch of the order it replaces."""
         before, following, slot.next_order = slot.order, slot.next_order, None
         assert following is not None
-        if not isinstance(following, Write):
-            self._uncount(slot)
-            slot.order = following
-        elif in_place and isinstance(before, Write):
-            self._count(slot, following._replace(batch=before.batch))
-        else:
-            self._count(slot, following)
+        if in_place and isinstance(before, Write) and isinstance(following, Write):
+            following = following._replace(batch=before.batch)
+        self._set(slot, following)
 
     def drop(self, slot: RecordSlot) -> None:
         """Drop the order of a record."""
@@ -127,11 +123,12 @@ class WriteOrder:
         """Whether no delete waits for a write."""
         return self._blockers is None or not self._blockers.deferred
 
-    def _write(self, before: Write | Delete | None, record: Record, namespace: str) -> Write:
-        return Write(before.batch if isinstance(before, Write) else self._batch, record, namespace)
-
-    def _delete(self, before: Write | Delete | None, former: Former) -> Delete:
-        return before if isinstance(before, Delete) else Delete(self._batch, former)
+    def _set(self, slot: RecordSlot, order: Write | Delete) -> None:
+        if isinstance(order, Write):
+            self._count(slot, order)
+        else:
+            self._uncount(slot)
+            slot.order = order
 
     def _count(self, slot: RecordSlot, write: Write) -> None:
         slot.order = self._counted[slot.key] = write

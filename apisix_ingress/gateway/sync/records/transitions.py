@@ -88,8 +88,7 @@ class Event(StrEnum):
 class Effect(StrEnum):
     """An effect of an event. *Counted* writes are writes that deletes wait for."""
 
-    ORDER = "order"  # the write or delete is outstanding
-    ORDER_NEXT = "order-next"  # the same, once the flight has ended
+    ORDER = "order"  # the write or delete is outstanding, at once or at the end of the flight
     TAKE_NEXT = "take-next"  # what was ordered during the flight becomes outstanding
     TAKE_NEXT_IN_PLACE = "take-next-in-place"  # the same, in the batch of what it replaces
     DROP_ORDER = "drop-order"  # nothing is outstanding
@@ -124,6 +123,7 @@ Outcome = tuple[Phase, tuple[Effect, ...]]
 
 _P, _E, _F = Phase, Event, Effect
 _END = (_F.UNBLOCK_OTHERS, _F.REPORT)
+_SETTLED = (_F.DROP_ORDER, _F.CLEAR_ERROR, *_END)
 
 # The gateway was read. Readers skip records that were written meanwhile, since the response may be outdated for them.
 _READ: dict[Event, tuple[Effect, ...]] = {
@@ -146,9 +146,9 @@ def _unsent(phase: Phase) -> dict[Event, Outcome]:
         _E.BLOCK: (_P.BLOCKED, (_F.WAIT, _F.RELEASE_DELETES, _F.REPORT)),
         _E.UNBLOCK: (phase, ()),
         _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
-        _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_REJECTION, _F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
-        _E.LEFT: (_P.IDLE, (_F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
-        _E.STILL_REJECTED: (_P.REJECTED, (_F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
+        _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_REJECTION, *_SETTLED)),
+        _E.LEFT: (_P.IDLE, _SETTLED),
+        _E.STILL_REJECTED: (_P.REJECTED, _SETTLED),
         **{event: (phase, effects) for event, effects in _READ.items()},
     }
 
@@ -156,8 +156,8 @@ def _unsent(phase: Phase) -> dict[Event, Outcome]:
 def _in_flight(phase: Phase) -> dict[Event, Outcome]:
     """Return the common transitions of a record that is in flight."""
     return {
-        _E.WANTED: (_P.CHANGED, (_F.ORDER_NEXT, _F.ENQUEUE)),
-        _E.UNWANTED: (_P.CHANGED, (_F.ORDER_NEXT, _F.ENQUEUE)),
+        _E.WANTED: (_P.CHANGED, (_F.ORDER, _F.ENQUEUE)),
+        _E.UNWANTED: (_P.CHANGED, (_F.ORDER, _F.ENQUEUE)),
         _E.UNBLOCK: (phase, ()),
         _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
         _E.DOUBTED: (phase, _READ[_E.DOUBTED]),
@@ -186,8 +186,8 @@ TRANSITIONS: Mapping[Phase, Mapping[Event, Outcome]] = MappingProxyType(
         },
         _P.IN_FLIGHT: {
             **_in_flight(_P.IN_FLIGHT),
-            _E.SUCCEEDED: (_P.IDLE, (*_WRITTEN, _F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
-            _E.WRITE_REJECTED: (_P.REJECTED, (*_REFUSED, _F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
+            _E.SUCCEEDED: (_P.IDLE, (*_WRITTEN, *_SETTLED)),
+            _E.WRITE_REJECTED: (_P.REJECTED, (*_REFUSED, *_SETTLED)),
             _E.FAILED: (_P.READY, (_F.KEEP_UNWRITTEN,)),
             _E.UNKNOWN: (_P.READY, (_F.KEEP_UNKNOWN,)),
         },

@@ -1,7 +1,7 @@
 """Which deletes wait for which writes, by the batch in which they were ordered."""
 
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
-from apisix_ingress.gateway.sync.records.slot import RecordSlot, Write
+from apisix_ingress.gateway.sync.records.slot import Flight, RecordSlot, Write
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UNKNOWN, Former, Record
 from tests.fakes.gateway import make_record
@@ -11,6 +11,7 @@ OLD = RecordKey("routes", "old")
 OTHER = RecordKey("routes", "other")
 THIRD = RecordKey("routes", "third")
 UPSTREAM = RecordKey("upstreams", "u1")
+FLIGHT = Flight(None, 0.0)
 
 
 class Orders:
@@ -30,13 +31,15 @@ class Orders:
         self.order.order(self.slots[key], record or make_record(key), namespace)
 
     def write_in_flight(self, key: RecordKey, record: Record | None = None, namespace: str = "") -> None:
-        self.order.order_next(self.slots[key], record or make_record(key), namespace)
+        self.slots[key].flight = FLIGHT
+        self.write(key, record, namespace)
 
     def delete(self, key: RecordKey, former: Former = UNKNOWN) -> None:
         self.order.order(self.slots[key], None, "", former)
 
     def end(self, key: RecordKey) -> None:
         """End a flight with success, or settle a record without one."""
+        self.slots[key].flight = None
         if self.slots[key].next_order is not None:
             self.order.take_next(self.slots[key], in_place=False)
         else:
@@ -44,6 +47,7 @@ class Orders:
 
     def fail(self, key: RecordKey) -> None:
         """End a flight without success: what was ordered meanwhile takes its place."""
+        self.slots[key].flight = None
         self.order.take_next(self.slots[key], in_place=True)
 
     def give_up(self, key: RecordKey) -> None:
@@ -86,7 +90,8 @@ def test_delete_waits_for_the_version_that_was_ordered_in_flight() -> None:
 
 def test_write_that_turned_into_a_delete_blocks_no_delete() -> None:
     orders = Orders(KEY)
-    orders.order.order_next(orders.slots[KEY], None, "")
+    orders.slots[KEY].flight = FLIGHT
+    orders.delete(KEY)
     orders.fail(KEY)
     assert orders.may_delete(KEY)
     assert orders.may_delete(OLD)
@@ -204,7 +209,8 @@ def test_write_that_was_ordered_in_flight_counts_for_its_new_hosts_once_the_flig
 
 def test_delete_that_was_ordered_in_flight_is_known_until_it_is_done() -> None:
     orders = Orders(KEY)
-    orders.order.order_next(orders.slots[KEY], None, "", former("a", namespace="team"))
+    orders.slots[KEY].flight = FLIGHT
+    orders.delete(KEY, former("a", namespace="team"))
     orders.end(KEY)
     orders.batch()
     orders.write(OLD)
