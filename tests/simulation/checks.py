@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import MutableMapping
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -86,6 +87,8 @@ class Checks:
             self._trace.violate(process.name, f"a secret in the log: {name}")
         if name in BUGS:
             self._trace.violate(process.name, f"{name}: {event.get('exception')}")
+        if name == "record.rejected" and event.get("status") == HTTPStatus.UNAUTHORIZED:
+            self._trace.violate(process.name, f"{event['record']} counts as rejected, but only the key was refused")
         self._trace.note(process.name, text[:600])
         raise structlog.DropEvent
 
