@@ -16,7 +16,8 @@ class Dependents:
     def __init__(self, unread: Callable[[Read], None] = lambda read: None) -> None:
         self._unread = unread
         self._reads: dict[ObjectKey, frozenset[Read]] = {}
-        self._owners: dict[Read, dict[ObjectKey, None]] = {}
+        # Nearly every read has one owner, which is stored without a mapping.
+        self._owners: dict[Read, ObjectKey | dict[ObjectKey, None]] = {}
 
     def record(self, owner: ObjectKey, reads: Iterable[Read]) -> None:
         """Replace an owner's reads; without reads, forget the owner."""
@@ -25,7 +26,7 @@ class Dependents:
         for read in before - after:
             self._drop(read, owner)
         for read in after - before:
-            self._owners.setdefault(read, {})[owner] = None
+            self._add(read, owner)
         if after:
             self._reads[owner] = after
         else:
@@ -33,7 +34,8 @@ class Dependents:
 
     def of(self, read: Read) -> tuple[ObjectKey, ...]:
         """Return the owners whose last translation made this read."""
-        return tuple(self._owners.get(read, ()))
+        found = self._owners.get(read, {})
+        return tuple(found) if isinstance(found, dict) else (found,)
 
     def is_read(self, read: Read) -> bool:
         """Return whether the last translation of any owner made this read."""
@@ -43,9 +45,17 @@ class Dependents:
         """Return the reads of the owner's last translation."""
         return self._reads.get(owner, frozenset())
 
+    def _add(self, read: Read, owner: ObjectKey) -> None:
+        owners = self._owners.setdefault(read, owner)
+        if isinstance(owners, dict):
+            owners[owner] = None
+        elif owners != owner:
+            self._owners[read] = {owners: None, owner: None}
+
     def _drop(self, read: Read, owner: ObjectKey) -> None:
         owners = self._owners[read]
-        del owners[owner]
-        if not owners:
+        if isinstance(owners, dict):
+            del owners[owner]
+        if owners == owner or not owners:
             del self._owners[read]
             self._unread(read)
