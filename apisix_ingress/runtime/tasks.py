@@ -113,6 +113,14 @@ async def cancel(task: asyncio.Task[T]) -> None:
         raise error
 
 
+async def discard(task: asyncio.Task[T]) -> None:
+    """Cancel `task` and wait until it has ended, however it ends."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # otherwise asyncio reports that nobody has looked at it
+
+
 async def in_daemon(work: Callable[[], T], *, name: str) -> T:
     """Run `work` in a daemon thread; return its result or raise its exception.
 

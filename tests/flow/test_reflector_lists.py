@@ -1,9 +1,15 @@
 """Lists of reflectors: only complete lists have an effect, and deletes without an event are checked first."""
 
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from apisix_ingress.kube.client.api import KubeApi, Page
+from apisix_ingress.kube.informer.store_writer import StoreWriter
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import KubeObject
 from tests.fakes.apiserver import FakeApiServer, Fault, error_event
 from tests.flow.reflecting import put_routes, reflecting, route
 
@@ -15,6 +21,28 @@ async def test_all_pages_are_read_before_the_store_is_synced(server: FakeApiServ
         assert harness.names() == want
         assert harness.store.synced
     assert server.count("list", "apisixroutes") == 4
+
+
+async def test_a_page_is_requested_while_the_one_before_is_decoded(
+    server: FakeApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_routes(server, 35)
+    steps: list[str] = []
+    page, decode = KubeApi.page, StoreWriter.decode
+
+    def noted_page(api: KubeApi, path: str, **rest: Any) -> Awaitable[Page]:
+        steps.append("page")
+        return page(api, path, **rest)
+
+    def noted_decode(writer: StoreWriter, raw: JsonObject) -> KubeObject | None:
+        steps.append("decode")
+        return decode(writer, raw)
+
+    monkeypatch.setattr(KubeApi, "page", noted_page)
+    monkeypatch.setattr(StoreWriter, "decode", noted_decode)
+    async with reflecting(server, tmp_path) as harness:
+        await harness.reflector.synced.wait()
+    assert steps == ["page", *(["page", *["decode"] * 10] * 3), *["decode"] * 5]
 
 
 async def test_a_list_that_expires_between_pages_starts_again(server: FakeApiServer, tmp_path: Path) -> None:

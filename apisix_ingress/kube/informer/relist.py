@@ -8,6 +8,7 @@ list.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.tasks import in_turns
+from apisix_ingress.runtime.tasks import discard, in_turns
 from apisix_ingress.state.namespaced_store import Fillable
 
 log = structlog.get_logger()
@@ -103,23 +104,29 @@ class Relist:
         self._missing = frozenset()
 
     async def _read(self, path: str, fields: str) -> WholeList:
-        found = WholeList()
-        more = ""
+        """Return all pages; the API server prepares the next page while one is decoded."""
+        found, more = WholeList(), ""
         limit = self._options.page_size if self._expired < _EXPIRED_LIMIT else 0
-        while True:
-            try:
-                page = await self._api.page(path, limit=limit, more=more, fields=fields)
-            except KubeGone:
-                self._expired += bool(more)
-                raise
-            self._health.heard()
-            await self._decode(page.items, found)
-            if page.more and page.more == more:
-                raise KubeUnavailable(f"list of {self._writer.resource.plural}: the continue token repeats")
-            if not (more := page.more):
-                found.version = page.version
-                self._expired = 0
-                return found
+        request = asyncio.create_task(self._api.page(path, limit=limit, fields=fields))
+        try:
+            while True:
+                try:
+                    page = await request
+                except KubeGone:
+                    self._expired += bool(more)
+                    raise
+                self._health.heard()
+                if page.more and page.more == more:
+                    raise KubeUnavailable(f"list of {self._writer.resource.plural}: the continue token repeats")
+                if more := page.more:
+                    request = asyncio.create_task(self._api.page(path, limit=limit, more=more, fields=fields))
+                await self._decode(page.items, found)
+                if not more:
+                    found.version = page.version
+                    self._expired = 0
+                    return found
+        finally:
+            await discard(request)
 
     async def _decode(self, page: Sequence[JsonObject], found: WholeList) -> None:
         async for raw in in_turns(page, every=self._writer.yield_every):

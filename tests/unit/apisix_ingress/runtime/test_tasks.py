@@ -8,7 +8,7 @@ import pytest
 
 from apisix_ingress.runtime.queue.rate_limiters import FastSlow
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
-from apisix_ingress.runtime.tasks import bounded, cancel, deadline, in_daemon, run_workers
+from apisix_ingress.runtime.tasks import bounded, cancel, deadline, discard, in_daemon, run_workers
 from tests.fakes.clock import FakeClock
 
 
@@ -210,6 +210,17 @@ async def test_cancel_accepts_a_task_that_has_ended() -> None:
     await task
     await cancel(task)
     assert task.result() == "done"
+
+
+async def test_a_discarded_task_may_have_failed_or_still_run() -> None:
+    async def fail() -> None:
+        raise OSError("refused")
+
+    failed, running = asyncio.create_task(fail()), asyncio.create_task(asyncio.sleep(100))
+    await asyncio.sleep(0)
+    await discard(failed)
+    await discard(running)
+    assert (failed.done(), running.cancelled()) == (True, True)
 
 
 async def test_cancelled_caller_of_cancel_is_cancelled_and_so_is_the_task() -> None:
