@@ -11,11 +11,12 @@ rewrite    1.5 s  a status that keeps changing without an edit of its object is 
 pace       0.98 s writes are spread, so that they never delay changes of gateways
 ========== ====== ============================================================================================
 
-A condition can be later in three cases only:
+A condition can be later in four cases only:
 
 * More conditions change at once than the rates below allow. Failures come before successes, and namespaces take turns.
   While gateways are being changed, 98 queued conditions keep the bound. If more are queued, or in a bulk, which is more
   than a few dozen records queued for sync, as many failures keep it, and successes are written at the low rate.
+* At the start of a term, statuses are checked once the gateways have been compared, or after `app.STATUS_SECONDS`.
 * Another client keeps overwriting our condition: it is restored after `CONFLICT_SECONDS`, which grow with each time.
 * The API server rejects the write or does not answer: it is retried after `RETRY_SECONDS`, which grow with each time.
 """
