@@ -15,6 +15,7 @@ import structlog
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import NGINX
 from apisix_ingress.model.record_owner import namespace_of_name
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_turns
@@ -161,11 +162,21 @@ class IdAdoption:
         async for key, record in in_turns(held.items(), every=STEPS):
             if not record.name and record.hosts:
                 nameless[key] = record.hosts
-            elif record.hosts and (namespace := namespace_of_name(key.kind, record.name)):
-                for host in record.hosts:
-                    found.setdefault(host, set()).add(namespace)
+            elif record.hosts:
+                namespaces = _namespaces(key, record, held)
+                for host in record.hosts if namespaces else ():
+                    found.setdefault(host, set()).update(namespaces)
         async for is_lost in in_turns(self._incumbents(found, self._reported_hosts, nameless), every=STEPS):
             self._hosts_changed += is_lost
 
     def _names(self, key: RecordKey) -> tuple[str, ...]:
         return tuple(name for cluster in self._clusters for name in cluster.names(key))
+
+
+def _namespaces(key: RecordKey, record: ObservedRecord, held: Mapping[RecordKey, ObservedRecord]) -> frozenset[str]:
+    """Return the namespace in the name of a record, or those of its backends: a host of ingress-nginx has no other."""
+    namespace = namespace_of_name(key.kind, record.name)
+    if namespace and namespace != NGINX:
+        return frozenset({namespace})
+    backends = (held[ref].name for ref in record.refs if ref.kind == "upstreams" and ref in held)
+    return frozenset(filter(None, (namespace_of_name("upstreams", name) for name in backends)))

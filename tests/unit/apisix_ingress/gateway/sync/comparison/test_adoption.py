@@ -9,7 +9,7 @@ import pytest
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.names import wide_id
+from apisix_ingress.model.names import nginx_name, wide_id
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.ids.id_table import IdTable
 from tests.factories import COLLIDING, make_claimant, make_record
@@ -131,3 +131,27 @@ async def test_records_that_tell_no_name_are_handed_on_with_their_hosts() -> Non
     named = ObservedRecord(b"", name="victim_web_r", hosts=("b.test",))
     await adoptions.adopt("c1", {SLOT: ObservedRecord(b"", hosts=("a.test",)), RecordKey("routes", "1"): named})
     assert heard == [{"b.test": {"victim"}}, {SLOT: ("a.test",)}]
+
+
+async def test_hosts_are_held_by_the_namespace_in_names_of_records_or_of_their_upstreams() -> None:
+    heard: list[object] = []
+
+    def incumbents(
+        found: dict[str, set[str]], told: set[str], nameless: Mapping[RecordKey, tuple[str, ...]]
+    ) -> Iterator[bool]:
+        heard.append(found)
+        yield False
+
+    scene = Scene()
+    adoptions = IdAdoption(scene.ids, scene.desired, scene._translate, clock=LoopClock(), incumbents=incumbents)
+    upstream, nginx = RecordKey("upstreams", "1"), nginx_name("a.test", "1")
+    held = {
+        upstream: ObservedRecord(b"", name="victim_web_80"),
+        RecordKey("routes", "1"): ObservedRecord(b"", frozenset({upstream}), nginx, hosts=("a.test",)),
+        RecordKey("routes", "2"): ObservedRecord(b"", name=nginx_name("b.test", "1"), hosts=("b.test",)),
+        RecordKey("routes", "3"): ObservedRecord(
+            b"", name="HTTPRoute_victim_app_0_0_Gateway_operator_gw_http", hosts=("c.test",)
+        ),
+    }
+    await adoptions.adopt("c1", held)
+    assert heard == [{"a.test": {"victim"}, "c.test": {"victim"}}]
