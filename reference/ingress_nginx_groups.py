@@ -46,7 +46,7 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     "errors": {
         "custom-http-errors in native manifests": "`error-page`, or `response-rewrite` with a condition on `status`.",
     },
-    "TLS": {"ssl-passthrough": "A Service of type LoadBalancer of its own, or APISIX 3.19."},
+    "TLS": {"ssl-passthrough": "A separate Service of type LoadBalancer, or APISIX 3.19."},
     "WAF": {"enable-modsecurity": "A WAF in front of the gateways, or the plugin `chaitin-waf`."},
     "snippets": {
         "every snippet": "`migrate` has a replacement for each directive; `strict: false` ignores tuning.",

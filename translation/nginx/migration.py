@@ -195,7 +195,7 @@ def _missing(item: CustomObject, view: View, nginx: NginxOptions, read: Collecti
     for text in nginx_services(item) if "Service" in read else ():
         namespace, _, name = text.partition("/")
         if view.get(Service, ObjectKey("Service", namespace, name)) is None:
-            yield f"Service {text} does not exist: its paths answer 503, as with ingress-nginx"
+            yield f"Service {text} does not exist: its paths respond with 503, as with ingress-nginx"
 
 
 def _host(host: str, sources: list[Source], levels: dict[ObjectKey, Level]) -> HostReport:

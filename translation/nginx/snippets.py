@@ -144,5 +144,5 @@ _MAKERS: Mapping[str, Callable[[list[str]], str]] = {
     "access_log": _GLOBAL,
     "error_log": _GLOBAL,
     "keepalive_timeout": _GLOBAL,
-    "set": _is("the value itself where the variable is used; a gateway knows the variables of nginx"),
+    "set": _is("the value itself; the gateway supports the variables of nginx"),
 }

@@ -66,17 +66,17 @@ def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
         return Plain(closed=_BASIC)
     differs = dict.fromkeys(_LOST[name] for name in values if _LOST.get(name))
     if unknown := next((name for name in values if name not in _LOST and name != "external"), ""):
-        return Plain(closed=f"the provider serves it with a function ({unknown}), and manifests have none")
+        return Plain(closed=f"the controller serves it with a function ({unknown}), which manifests cannot express")
     if "external" in values:
         return Plain(closed=_EXTERNAL)
     return Plain(kept, differs=tuple(differs))
 
 
 _BASIC = (
-    "auth-type: a gateway checks no password hashes without the provider; create an ApisixConsumer for each user and"
+    "auth-type: native manifests cannot check password hashes; create an ApisixConsumer for each user and"
     " use authentication type basicAuth"
 )
 _EXTERNAL = (
-    "auth-url: the plugin forward-auth sends only listed headers of the client, so a service that decides by others"
-    " could let requests in; add forward-auth with request_headers yourself, or keep the provider for this host"
+    "auth-url: the plugin forward-auth sends only listed headers of the client, so a service that relies on others"
+    " could admit requests; add forward-auth with request_headers yourself, or keep the Ingresses of this host"
 )

@@ -65,7 +65,7 @@ _ROWS = (
     Row(
         "use-port-in-redirects",
         "redirects",
-        if_on(approximate("Redirects never name the port of the gateway.")),
+        if_on(approximate("Redirects never contain the port of the gateway.")),
         checks.is_bool,
     ),
     Row("relative-redirects", "redirects", EXACT, checks.empty_or(checks.is_bool), "refused"),

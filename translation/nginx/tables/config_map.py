@@ -99,7 +99,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "stream-snippet": refused("Nginx configuration is never executed.", protects=True),
     "enable-modsecurity": refused("Gateways have no ModSecurity.", protects=True),
     "enable-owasp-modsecurity-crs": refused("Gateways have no ModSecurity.", protects=True),
-    "proxy-set-headers": approximate("A header that ingress-nginx sends twice is sent once."),
+    "proxy-set-headers": approximate("A header that ingress-nginx would send twice is sent once."),
     "annotation-value-word-blocklist": _STRICT,
     "strict-validate-path-type": _STRICT,
     "limit-rate": approximate("Responses are not slowed down."),

@@ -34,18 +34,18 @@ _DIRECTIVE = re.compile(r"[^;{}]*[;{}]|[^;{}]+$")
 _TUNING = approximate("The snippet only tunes performance and is ignored (strict: false).")
 BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_config in config.yaml).")
 NOT_IN_GATEWAY = "Gateways have no such setting for one route"
-KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
+KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; this controller keeps it.")
 LATE = approximate(
     "A change of its ConfigMap takes effect at once; in ingress-nginx with the next change of an Ingress."
 )
 MIRRORED = approximate(
     "The target is not valid: nothing is mirrored. ingress-nginx sends a copy with the path `/_mirror-…` to the host."
 )
-CACHE = approximate("Each worker process of the gateway caches the answers of the authentication service for itself.")
+CACHE = approximate("Each worker process of the gateway caches the responses of the authentication service separately.")
 ERRORS = approximate(
     "Requests beyond a limit, and for a Service without endpoints or a default-backend, get the error without a page."
 )
-KEEPALIVE = approximate("Connections to the authentication service are kept as the gateway does by default.")
+KEEPALIVE = approximate("Connections to the authentication service are kept alive with the gateway's defaults.")
 
 
 def tunes_only(snippet: str) -> bool:
@@ -147,7 +147,7 @@ def vhost(text: str) -> Verdict:
     """Judge upstream-vhost."""
     known = {"$host", "$namespace", "$service_name", "$ingress_name", "$service_port"}
     used = set(re.findall(r"\$\{?[a-z_]+\}?", text.replace("{", "").replace("}", "")))
-    return EXACT if used <= known else refused("The variable is not known to the gateway.")
+    return EXACT if used <= known else refused("The gateway does not support the variable.")
 
 
 def cookie_attribute(text: str) -> Verdict:

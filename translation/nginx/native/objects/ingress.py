@@ -15,8 +15,8 @@ from translation.nginx.native.objects.tls import SELF_SIGNED, apisix_tls
 from translation.nginx.native.objects.upstreams import Upstreams
 from translation.nginx.native.paths import Path, joined_paths
 
-NO_SERVICE = "an object needs a Service, and none that the host names exists; create it, or use --to apisixroute"
-_LEFT_OUT = "; the whole host is left out, since a wider path would take these requests"
+NO_SERVICE = "none of the Services of the host exists, and the object needs one; create it, or use --to apisixroute"
+_LEFT_OUT = "; the whole host is skipped, because a less specific path would receive these requests"
 _PREFIX = "k8s.apisix.apache.org/"
 _EVERYTHING = "^/"
 
@@ -81,10 +81,12 @@ class _Writer:
             self._note(
                 path,
                 "differs",
-                "the canary gets no requests: an Ingress has one backend for a path; use --to apisixroute",
+                "the canary gets no requests: an Ingress has one backend per path; use --to apisixroute",
             )
         if pattern["pathType"] == "ImplementationSpecific" and place.kind == "Pattern":
-            self._note(path, "differs", "a request that matches several patterns may take any; use --to apisixroute")
+            self._note(
+                path, "differs", "if a request matches several patterns, any of them may apply; use --to apisixroute"
+            )
         backend = self._backend(path, action)
         if backend is None:
             self._note(path, "not written", NO_SERVICE)

@@ -103,7 +103,7 @@ def test_an_ingress_cannot_express_every_pattern_and_leaves_the_host_out() -> No
     )
 
     assert found.hosts["shop.test"] == ()
-    assert any("the whole host is left out" in reason for reason in notes(found, "not written"))
+    assert any("the whole host is skipped" in reason for reason in notes(found, "not written"))
 
 
 def test_a_canary_of_an_ingress_gets_no_requests_and_that_is_noted() -> None:
