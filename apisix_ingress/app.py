@@ -76,7 +76,10 @@ FIRST_WRITES_SECONDS = 0.2
 """Delay in seconds of the HTTP server after the first pass over all objects: the first writes have priority."""
 
 STATUS_SECONDS = 15.0
-"""Maximum seconds from the start of a term until statuses are written, if gateways were not compared earlier."""
+"""Maximum seconds from the start of a term until statuses are written, if not everything was translated earlier."""
+
+TAKEOVER_SECONDS = 3.0
+"""Maximum seconds for which statuses then wait for the comparison with the gateways: one of them may hang."""
 
 TAKEOVER_POLL_SECONDS = 0.05
 """Seconds between two checks whether the gateways were compared."""
@@ -337,6 +340,7 @@ class Controller:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STATUS_SECONDS):
                 await state.ready.wait()
+            async with asyncio.timeout(TAKEOVER_SECONDS):
                 while any(sync.reachable and not sync.taken_over for sync in state.clusters.syncs):
                     await state.clock.sleep(TAKEOVER_POLL_SECONDS)
         await state.source.status.run(term)
