@@ -75,6 +75,8 @@ class SimApiServer(Objects):
         self._rng = rng
         self._trace = trace
         self._streams: dict[Stream, None] = {}
+        self._expired: dict[tuple[Process, str, str], int] = {}
+        """Process, path and field selector of a watch → the version for which it last got 410."""
 
     # The network.
 
@@ -177,6 +179,7 @@ class SimApiServer(Objects):
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
         since = int(seen.query["resourceVersion"])
         if since < self.compacted:
+            self._check_expired(seen, process, since)
             raise Refusal(410, "Expired", f"too old resource version: {since} ({self.compacted})")
         stream = Stream(self, kind, process, back, self.version)
         self._streams[stream] = None
@@ -187,6 +190,13 @@ class SimApiServer(Objects):
             float(seen.query["timeoutSeconds"]), self._end, stream, context=running_loop().world
         )
         return stream
+
+    def _check_expired(self, seen: Seen, process: Process, since: int) -> None:
+        """Check that a process lists a kind again after its version expired, before it watches the kind again."""
+        watch = (process, seen.path, seen.query.get("fieldSelector", ""))
+        if self._expired.get(watch) == since:
+            self._trace.violate("apiserver", f"{process.name} watches {seen.path} again from an expired version")
+        self._expired[watch] = since
 
     def disturb(self, what: str, share: float) -> None:
         """Do something to a share of the open watches: cut, end, stall, gone, bookmark, half or garbage."""
