@@ -149,6 +149,10 @@ class Seams:
         return SimConnection(self._gateways, self._trap)
 
 
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
 class _NoServer:
     """Takes the place of the HTTP server for probes."""
 
@@ -184,7 +188,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             (app + "random", SimpleNamespace(Random=seams.random)),
             (app + "new_identity", lambda: PROCESS.get().name),
             (app + "HttpServer", _NoServer),
-            (app + "gc", SimpleNamespace(collect=lambda: None, freeze=lambda: None)),
+            (app + "gc", SimpleNamespace(collect=_nothing, freeze=_nothing, set_threshold=_nothing)),
             (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
             ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", Transport),
             ("apisix_ingress.gateway.adminapi.transport.RawConnection", lambda pool: connection),
