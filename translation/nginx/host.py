@@ -59,6 +59,7 @@ class _Host:
         self._builder = builder
         self._nginx = nginx
         self._server = server
+        self._by_pattern = uses_patterns(server)
         self._config = read_config(builder.view, nginx)
         self._check = client_check(builder, self._config, server)
         self._secure = is_secure(builder, nginx, server)
@@ -86,10 +87,6 @@ class _Host:
         self._app_root()
         self._slashes()
         self._www()
-
-    @property
-    def _by_pattern(self) -> bool:
-        return uses_patterns(self._server)
 
     def _site(self, location: Location) -> Site:
         return Site(
