@@ -116,6 +116,11 @@ def timeout(text: str) -> Verdict:
     return approximate("A timeout of 0 for connecting or sending lasts 1 ms.") if integer(text) == 0 else EXACT
 
 
+def auth_type(text: str) -> Verdict:
+    """Judge auth-type."""
+    return refused("Gateways have no Digest authentication.", protects=True) if text == "digest" else EXACT
+
+
 def auth_redirect(text: str) -> Verdict:
     """Judge auth-request-redirect."""
     return EXACT if URLS_AND_SPACES(text) else KEPT_AUTH

@@ -11,6 +11,7 @@ from translation.nginx.tables.judges import (
     NOT_IN_GATEWAY,
     auth_duration,
     auth_redirect,
+    auth_type,
     error_page,
 )
 from translation.nginx.tables.rows import Row
@@ -51,7 +52,7 @@ PROTECTION = (
         _AUTH_TLS,
     ),
     # authentication
-    Row("auth-type", "authentication", EXACT, checks.empty_or(checks.one_of("basic", "digest")), "refused"),
+    Row("auth-type", "authentication", auth_type, checks.empty_or(checks.one_of("basic", "digest")), "refused"),
     Row("auth-secret", "authentication", EXACT, checks.BASIC, "closed", _BASIC),
     Row(
         "auth-secret-type",

@@ -47,3 +47,7 @@ def test_values_are_read_as_go_reads_them() -> None:
     assert [integer(text) for text in ("+1", "1.0", " 1", "0x1")] == [1, None, None, None]
     assert [size(text) for text in ("1m", "2K", "0", "8MB")] == [2**20, 2048, 0, None]
     assert networks("10.0.0.1/8, 192.0.2.1") == ("10.0.0.0/8", "192.0.2.1")
+
+
+def test_digest_authentication_is_refused_and_basic_is_not() -> None:
+    assert [TABLE["auth-type"].judge(text).level for text in ("basic", "digest")] == ["exact", "refused"]
