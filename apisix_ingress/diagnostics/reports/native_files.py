@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
+from urllib.parse import quote
 
 from apisix_ingress.model.formats.yaml_output import print_yaml
 from apisix_ingress.model.json import JsonObject
@@ -42,12 +43,17 @@ def write_files(found: Manifests, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise FileExistsError(folder)
-    texts = {f"{object_name(host)}.yaml": _yaml(objects) for host, objects in found.hosts.items() if objects}
+    texts = {_file_name(host): _yaml(objects) for host, objects in found.hosts.items() if objects}
     texts |= {SHARED: _yaml(found.shared)} if found.shared else {}
     texts[DIFFERENCES] = "\n".join(difference_lines(found)) + "\n"
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in texts]
+
+
+def _file_name(host: str) -> str:
+    """Return the file of a host; a manifest may have a host that looks like a path."""
+    return f"{quote(object_name(host), safe='')}.yaml"
 
 
 def difference_lines(found: Manifests) -> Iterator[str]:
@@ -105,7 +111,7 @@ def _table(found: Manifests, numbers: Mapping[tuple[Effect, str], int]) -> Itera
         cells = (
             sorted({numbers[effect, note.reason] for note in notes if note.effect == effect}) for effect in _TITLES
         )
-        named = f"`{object_name(host)}.yaml`" if found.hosts.get(host) else "none"
+        named = f"`{_file_name(host)}`" if found.hosts.get(host) else "none"
         yield f"| {_shown(host)} | {named} | {' | '.join(', '.join(map(str, cell)) for cell in cells)} |"
 
 

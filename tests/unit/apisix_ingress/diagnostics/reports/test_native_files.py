@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from apisix_ingress.diagnostics.reports.native_files import difference_lines
+from pathlib import Path
+
+from apisix_ingress.diagnostics.reports.native_files import difference_lines, write_files
 from translation.nginx.native.model import Note
 from translation.nginx.native.write import Manifests
 
@@ -33,3 +35,13 @@ def test_a_reason_of_many_paths_names_some_of_them() -> None:
 
 def test_the_default_certificate_is_named_for_every_host() -> None:
     assert "fallback_sni" in text(hosts=("a.test",))
+
+
+def test_a_host_that_looks_like_a_path_is_written_into_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+
+    write_files(Manifests(dict.fromkeys(("../a", "/b", ".", "a.test"), (OBJECT,)), (), ()), folder)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    got = {path.name for path in folder.iterdir()}
+    assert got == {"..yaml", "..%2Fa.yaml", "%2Fb.yaml", "a.test.yaml", "DIFFERENCES.md"}
