@@ -16,14 +16,14 @@ from translation.nginx.effects.balancing.backends import claim, never_reads, own
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import body_limit
 from translation.nginx.functions.attached import Function, attached
-from translation.nginx.functions.proxying import ASK
+from translation.nginx.functions.proxying import ASK, EMPTY
 
 _STATUS = "http_"
 _TRIES = 3
 
 
 def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
-    """Return the function that asks the backend in place of the gateway, where that is needed."""
+    """Return the functions that ask the backend in place of the gateway, where that is needed."""
     errors = _errors(site)
     again = _asked_again(site)
     version = site.values.text("proxy-http-version")
@@ -41,7 +41,8 @@ def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
     limit = body_limit(site)
     if errors:
         wanted |= {"errors": errors} | ({"limit": limit} if limit else {})
-    return (Function(ASK, wanted, asks=True),)
+    empty = (Function(EMPTY, {"errors": errors}),) if errors and "503" in errors["codes"] else ()
+    return (*empty, Function(ASK, wanted, asks=True))
 
 
 def shown_statuses(site: Site) -> JsonObject:

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
 
+EMPTY = f"""local upstreams = require("apisix.upstream")
+return function(conf, ctx)
+    local errors = conf.{FIELD}.errors
+    if ctx.ingress_nginx_refused then return end
+    local found = upstreams.get_by_id(ctx.matched_route.value.upstream_id)
+    if not found or #(found.nodes or {{}}) > 0 then return end
+    local other = errors.upstream and upstreams.get_by_id(errors.upstream)
+    if not other or #(other.nodes or {{}}) == 0 then return errors.without end
+    ctx.ingress_nginx_refused, ctx.upstream_id = 503, errors.upstream
+end
+"""
+"""Shows the error page of 503 where the backend has no endpoints; the gateway does not ask `ASK` then."""
+
 ASK = f"""local core = require("apisix.core")
 local http = require("resty.http")
 local upstreams = require("apisix.upstream")

@@ -488,3 +488,12 @@ def test_a_grpc_backend_gets_the_address_of_the_client() -> None:
     for each in headers:
         assert each["set"]["X-Forwarded-For"] == each["set"]["X-Real-IP"] == "$remote_addr"
         assert "X-Forwarded-For" not in each["remove"]
+
+
+@pytest.mark.parametrize(("codes", "asks"), [("503", True), ("500,502", False)])
+def test_the_page_of_503_is_shown_for_a_service_without_endpoints(codes: str, asks: bool) -> None:
+    got = routes(translated(ingress("web", ("/", "Exact"), custom_http_errors=codes, default_backend="web")))
+
+    early = [body["plugins"].get("serverless-pre-function", {}) for body in got if "timeout" in body]
+    assert early
+    assert all(("#(found.nodes" in str(each.get("functions"))) == asks for each in early)
