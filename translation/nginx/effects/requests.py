@@ -11,7 +11,7 @@ from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.balancing.backends import scheme_of
 from translation.nginx.effects.branches import Site
 from translation.nginx.functions.attached import Function
-from translation.nginx.functions.headers import FORWARDED
+from translation.nginx.functions.headers import ADDRESS, FORWARDED
 from translation.nginx.tables.values import python_pattern, size
 
 _PORTS = {"http": "80", "https": "443"}
@@ -41,10 +41,6 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
         headers["X-Forwarded-Prefix"] = values.text("x-forwarded-prefix")
     headers |= _set_headers(site)
     removed = list(_REMOVED)
-    if scheme_of(site) in ("grpc", "grpcs"):
-        # For gRPC, gateways do not set these.
-        headers |= dict.fromkeys(("X-Real-IP", "X-Forwarded-For"), "$remote_addr")
-        removed.remove("X-Forwarded-For")
     body: JsonObject = {"headers": {"set": headers, "remove": removed}}
     vhost = _vhost(site)
     if vhost:
@@ -53,11 +49,13 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
 
 
 def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:
-    """Return the function that passes on what a front proxy says about the client, where it is trusted."""
+    """Return the functions for headers about the client: its address, and what a trusted front proxy says."""
+    # Gateways set these headers for HTTP only, and in proxy-rewrite the order of headers is random.
+    address = (Function(ADDRESS, {}),) if scheme_of(site) in ("grpc", "grpcs") else ()
     if not site.forwarded:
-        return ()
+        return address
     told = {"port": _PORTS[scheme], "keeps_host": bool(_vhost(site))}
-    return (Function(FORWARDED, {"forwarded": told}),)
+    return (*address, Function(FORWARDED, {"forwarded": told}))
 
 
 def _told_host(header: str) -> str:

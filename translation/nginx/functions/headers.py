@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
 
+ADDRESS = """local core = require("apisix.core")
+return function(conf, ctx)
+    core.request.set_header(ctx, "X-Real-IP", ctx.var.remote_addr)
+    core.request.set_header(ctx, "X-Forwarded-For", ctx.var.remote_addr)
+end
+"""
+"""Sets the headers with the address of the client for a gRPC backend."""
+
 FORWARDED = f"""local core = require("apisix.core")
 return function(conf, ctx)
     local want = conf.{FIELD}.forwarded

@@ -11,7 +11,8 @@ return function(conf, ctx)
     local found = upstreams.get_by_id(ctx.matched_route.value.upstream_id)
     if not found or #(found.nodes or {{}}) > 0 then return end
     local other = errors.upstream and upstreams.get_by_id(errors.upstream)
-    if not other or #(other.nodes or {{}}) == 0 then return errors.without end
+    local shown = other and #(other.nodes or {{}}) > 0
+    if not shown then return errors["without"] end
     ctx.ingress_nginx_refused, ctx.upstream_id = 503, errors.upstream
 end
 """
