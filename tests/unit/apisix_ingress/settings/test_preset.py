@@ -52,7 +52,7 @@ def test_trusted_plugins_that_were_refused_for_a_reason_are_reported(config: Pat
         "kubernetes.trusted_plugins: openid-connect",
         "kubernetes.trusted_plugins: traffic-split",
     ]
-    assert "it fetches a document that names further addresses" in got[0]
+    assert "it fetches a document with more addresses" in got[0]
     assert list(cautions(load(config, listed))) == []
     with pytest.raises(ConfigError, match=re.escape("kubernetes.trusted_plugins[1]: 'b c' is not a plugin name")):
         load(config, "kubernetes: {trusted_plugins: [a, 'b c']}")
