@@ -74,7 +74,7 @@ check: install ## ruff, mypy, import-linter, language, generated files
 	$(BIN)/python -m reference.content.program --check
 
 docs: install ## build the site into build/site; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 changelog: install ## print the section of a release (VERSION=0.2.0; WRITE=1 writes CHANGELOG.md, removes the fragments)
 	@$(BIN)/python -m reference.changelog $(or $(VERSION),next) $(if $(WRITE),--write)

@@ -39,7 +39,7 @@ def documents() -> list[tuple[str, Any]]:
 
 
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=SITE_TIMEOUT, check=False
