@@ -15,6 +15,7 @@ import yaml
 from trustme import CA
 
 from apisix_ingress.diagnostics.doctor.permissions import Right
+from crds import KINDS
 from e2e.charts.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
@@ -25,15 +26,6 @@ from e2e.definitions.gateway_kinds import GROUP
 from e2e.stories.changes.test_ingress_status import ingress, show
 from e2e.story import Stage, route, says
 
-CUSTOM = (
-    "ApisixRoute",
-    "ApisixUpstream",
-    "ApisixPluginConfig",
-    "ApisixTls",
-    "ApisixConsumer",
-    "ApisixGlobalRule",
-    "ApisixClusterConfig",
-)
 BURST = 12
 BURSTS = 20
 
@@ -153,7 +145,7 @@ class RbacHarness:
         }
         secured = ingress(f"tls.{self.stage.host}", "secured")
         secured["spec"]["tls"] = [{"hosts": [f"tls.{self.stage.host}"], "secretName": "cert"}]
-        return [
+        found = [
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}, "stringData": pair},
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"key": "sesame"}},
             *(self.custom(kind, spec) for kind, spec in kinds.items()),
@@ -162,6 +154,9 @@ class RbacHarness:
             ingress(f"i.{self.stage.host}"),
             secured,
         ]
+        missing = KINDS.keys() - {each["kind"] for each in found}
+        assert not missing, f"add an object of {sorted(missing)}: its permissions must be used"
+        return found
 
     def custom(self, kind: str, spec: Mapping[str, Any]) -> Manifest:
         """Return a custom resource; the one that stands for a cluster has its name."""
@@ -175,13 +170,13 @@ class RbacHarness:
         records = self.stage.gateway.records
         for kind in ("ssls", "consumers", "global_rules", "plugin_configs", "upstreams"):
             wait_until(lambda kind=kind: records(kind), bool, f"{kind} at the gateway")  # type: ignore[misc]
-        for kind in CUSTOM if self.status else ():
+        for kind in KINDS if self.status else ():
             name = self.cluster if kind == "ApisixClusterConfig" else "web"
             self.stage.api.wait(kind, name, says("True"), "to be synced", namespace=self.stage.namespace)
 
     def make_statuses_conflict(self, right: Right) -> None:
         """Change objects faster than the controller follows, until it had to read one that changed under its hands."""
-        kind = next(each for each in CUSTOM if right.resource.startswith(each.lower()))
+        kind = next(each for each in KINDS if right.resource.startswith(each.lower()))
         name = self.cluster if kind == "ApisixClusterConfig" else "web"
         namespace = "" if kind == "ApisixClusterConfig" else self.stage.namespace
         for _ in range(BURSTS):

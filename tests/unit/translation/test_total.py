@@ -1,14 +1,15 @@
 """Translations are total: for any spec the result is a value, and inputs stay unchanged."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.state.view import TrackingView
+from crds import KINDS
 from tests.unit.translation.objects import (
     OPTIONS,
     get,
@@ -22,27 +23,9 @@ from tests.unit.translation.objects import (
     upstream,
     world,
 )
-from translation.cluster_config import translate_cluster_config
-from translation.consumer import translate_consumer
-from translation.core.options import Options
-from translation.core.result import Translation
-from translation.global_rule import translate_global_rule
-from translation.ingress import translate_ingress
-from translation.plugin_config import translate_plugin_config
-from translation.route import translate_route
-from translation.tls import translate_tls
-from translation.upstream import translate_upstream
+from translation.core.translators import translate
 
-TRANSLATORS: Mapping[str, Callable[[Any, TrackingView, Options], Translation]] = {
-    "ApisixRoute": translate_route,
-    "ApisixUpstream": translate_upstream,
-    "ApisixPluginConfig": translate_plugin_config,
-    "ApisixTls": translate_tls,
-    "ApisixConsumer": translate_consumer,
-    "ApisixGlobalRule": translate_global_rule,
-    "ApisixClusterConfig": translate_cluster_config,
-    "Ingress": translate_ingress,
-}
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 SEEDS = (
     route(
@@ -134,6 +117,10 @@ def damaged(draw: st.DrawFn) -> JsonObject:
     return raw
 
 
+def test_each_kind_has_a_seed() -> None:
+    assert {raw["kind"] for raw in SEEDS} == {*KINDS, "Ingress"}
+
+
 @settings(max_examples=150, deadline=None)
 @given(damaged())
 def test_translation_of_any_spec_is_a_value(raw: JsonObject) -> None:
@@ -141,7 +128,7 @@ def test_translation_of_any_spec_is_a_value(raw: JsonObject) -> None:
     found = world(*objects)
     item = get(found, raw["kind"], raw["metadata"]["name"], raw["metadata"]["namespace"])
     before = copy.deepcopy(dict(item.spec))
-    got = TRANSLATORS[raw["kind"]](item, found.view(), OPTIONS)
+    got = translate(item, found.view(), OPTIONS, NOW)
     assert repr(item.spec) == repr(before)
     assert not (got.failed and got.records)
     assert all(record.payload for record in got.records)

@@ -11,6 +11,7 @@ from apisix_ingress.model.objects import Meta, Pod
 from apisix_ingress.webhook.checks.all_checks import CLASS_CHANGED, SPEC_MISSING
 from apisix_ingress.webhook.review import ALLOWED, Verdict
 from apisix_ingress.webhook.schemas.plugin_configs import Books
+from crds import KINDS
 from tests.factories import make_custom, make_namespace, make_secret, make_service
 from tests.unit.apisix_ingress.webhook.worlds import (
     ask,
@@ -55,6 +56,10 @@ def named(kind: str) -> str:
 
 
 # --- whether it is ours to check
+
+
+def test_each_kind_has_a_valid_object() -> None:
+    assert {kind for kind, _ in WITH_CLASS} == KINDS.keys()
 
 
 @pytest.mark.parametrize(("kind", "spec"), WITH_CLASS)
