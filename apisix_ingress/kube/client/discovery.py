@@ -10,6 +10,7 @@ from apisix_ingress.errors import KubeNotFound, KubeUnavailable
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import discard
 
 SHARED_SECONDS = 3.0
 """How long a list is used for other kinds. Many kinds of one group look at the same lists every few seconds."""
@@ -66,8 +67,7 @@ class Discovery:
     async def close(self) -> None:
         """Cancel the requests in flight."""
         for answer in self._answers.values():
-            answer.list.cancel()
-        await asyncio.gather(*(answer.list for answer in self._answers.values()), return_exceptions=True)
+            await discard(answer.list)
 
     async def _group_versions(self, resource: Resource) -> set[str]:
         """Return the versions of the core group, or of all other API groups."""
