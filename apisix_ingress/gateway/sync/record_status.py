@@ -58,7 +58,9 @@ class RecordStatus:
         if error is not None:
             # A gateway that replies 500 to this record is reachable, so the failure may be permanent.
             is_away = isinstance(error, GatewayUnavailable) and not is_crash(error)
-            return RecordState("unreachable", explained(error), is_away)
+            # The wording of an outage: no condition changes only because the breaker trips later.
+            message = (is_away and error.cause) or explained(error)
+            return RecordState("unreachable", message, is_away)
         if record.existing_only and slot.observed is None:
             return APPLIED  # it does not exist and must not be created
         return PENDING

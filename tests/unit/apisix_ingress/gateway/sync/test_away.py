@@ -52,6 +52,19 @@ async def test_a_record_waits_for_one_whose_write_is_not_answered() -> None:
     assert [(state.kind, state.is_away) for state in states] == [("unreachable", True), ("waiting", True)]
 
 
+@on_stage
+async def test_a_record_that_alone_fails_reports_the_words_of_an_outage() -> None:
+    stage = Stage()
+    error = GatewayUnavailable("PUT upstreams/1: ConnectError: cannot connect to gateway:9180: Connection refused")
+    error.cause = "gateway:9180: Connection refused"
+    FailingBackend(stage, UPSTREAM, error)
+    async with stage.running():
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(30)
+        assert not stage.sync.is_away
+        assert stage.sync.record_state(UPSTREAM).message == error.cause
+
+
 @pytest.mark.parametrize(
     "error",
     [
