@@ -11,7 +11,7 @@ import structlog
 
 from tests.simulation.gateway import ADMIN_KEY, Body, Key, SimGateway, Write
 from tests.simulation.loop import PROCESS
-from tests.simulation.oracle import Oracle, crc, is_ours
+from tests.simulation.oracle import Need, Oracle, crc, is_ours
 from tests.simulation.trace import Trace
 from tests.simulation.users import CORE, PASSWORDS, pair
 
@@ -41,7 +41,7 @@ class Checks:
         self._reign: tuple[str, int] | None = None
         self._past: set[tuple[str, int]] = set()
         self._ready: set[str] = set()
-        self._needed_since: dict[Key, float] = {}
+        self._needed_since: dict[Need, float] = {}
         self._core: dict[Key, Body] = {}
         self._written: dict[Key, float] = {}
         self._secrets = [ADMIN_KEY, *PASSWORDS, *(pair(number)[1].decode().split("\n")[1] for number in range(3))]
@@ -49,13 +49,16 @@ class Checks:
     def begin(self) -> None:
         """Record the initial state: records needed now were always needed."""
         want = self._oracle.expect()
-        self._needed_since = dict.fromkeys([*want.records, *want.kept], float("-inf"))
+        self._needed_since = dict.fromkeys(want.needs, float("-inf"))
         self._core = {key: want.records[key] for key in CORE_KEYS}
 
     def look(self) -> None:
-        """Record since when each record is needed."""
+        """Record since when each object needs each of its records.
+
+        A record that passes from one object to another may be deleted in between: their watches are independent.
+        """
         now, want = asyncio.get_running_loop().time(), self._oracle.expect()
-        self._needed_since = {key: self._needed_since.get(key, now) for key in (*want.records, *want.kept)}
+        self._needed_since = {need: self._needed_since.get(need, now) for need in want.needs}
 
     def write(self, gateway: SimGateway, write: Write) -> None:
         """Check a write when it takes effect."""
@@ -97,7 +100,8 @@ class Checks:
         self._trace.violate(name, f"the program ended with {error!r}")
 
     def _check_delete(self, gateway: SimGateway, write: Write, who: str) -> None:
-        if write.time - self._needed_since.get(write.key, write.time) > KNOWN_SECONDS:
+        since = min((since for (_, key), since in self._needed_since.items() if key == write.key), default=write.time)
+        if write.time - since > KNOWN_SECONDS:
             self._trace.violate(gateway.name, f"{who}: it was always needed")
         users = [user for user in gateway.users(write.key) if user not in gateway.excused]
         if users and not write.given_up:

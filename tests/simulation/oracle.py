@@ -24,6 +24,9 @@ NAMELESS = frozenset({"ssls", "global_rules"})
 
 FORGED = frozenset({f"{EVIL}_{FORGED_SERVICE}_80", f"{EVIL}_{FORGED_CONFIG}", f"{EVIL}_a_{FORGED_RULE}"})
 
+Need = tuple[str, Key]
+"""UID of an object and a record that it needs."""
+
 
 @dataclass(slots=True)
 class Expectation:
@@ -34,12 +37,25 @@ class Expectation:
         free: Keys that may be there or not, in any version.
         kept: Free keys that belong to an object, with their names: existing records must stay.
         conditions: ApisixRoutes and others → status of their condition.
+        needs: Each object with a record of `records` or `kept` that it needs.
     """
 
     records: dict[Key, Body] = field(default_factory=dict)
     free: set[Key] = field(default_factory=set)
     kept: dict[Key, str] = field(default_factory=dict)
     conditions: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    needs: set[Need] = field(default_factory=set)
+
+    def add(self, item: Manifest, key: Key, fields: Body) -> None:
+        """Expect a record that an object needs."""
+        self.records[key] = fields
+        self.needs.add((item["metadata"]["uid"], key))
+
+    def keep(self, item: Manifest, key: Key, name: str) -> None:
+        """Expect that the record of an object stays if it exists, in any version."""
+        self.free.add(key)
+        self.kept[key] = name
+        self.needs.add((item["metadata"]["uid"], key))
 
 
 class Oracle:
@@ -64,7 +80,7 @@ class Oracle:
             self._simple(want, item, "global_rules", {"plugins": _plugins(item)})
         for item in self._objects("ApisixConsumer"):
             key, name = item["spec"]["authParameter"]["keyAuth"]["value"]["key"], "_".join(_name(item))
-            want.records["consumers", name] = {"plugins": {"key-auth": {"key": key}}}
+            want.add(item, ("consumers", name), {"plugins": {"key-auth": {"key": key}}})
             self._say(want, item, "True")
         for item in self._objects("ApisixTls"):
             self._tls(want, item)
@@ -102,20 +118,18 @@ class Oracle:
     def _simple(self, want: Expectation, item: Manifest, kind: str, fields: Body) -> None:
         key = self._key(kind, "_".join(_name(item)))
         if _is_refused(fields["plugins"]):
-            want.free.add(key)
-            want.kept[key] = "_".join(_name(item))
+            want.keep(item, key, "_".join(_name(item)))
         else:
-            want.records[key] = fields
+            want.add(item, key, fields)
         self._say(want, item, "False" if _is_refused(fields["plugins"]) else "True")
 
     def _tls(self, want: Expectation, item: Manifest) -> None:
         key, secret = self._key("ssls", "_".join(_name(item))), self._server.get("secrets", "cert", _name(item)[0])
         if secret is None:
-            want.free.add(key)
-            want.kept[key] = ""
+            want.keep(item, key, "")
         else:
             certificate = base64.b64decode(secret["data"]["tls.crt"]).decode()
-            want.records[key] = {"snis": item["spec"]["hosts"], "cert": certificate}
+            want.add(item, key, {"snis": item["spec"]["hosts"], "cert": certificate})
         self._say(want, item, "False" if secret is None else "True")
 
     def _route(self, want: Expectation, item: Manifest) -> None:
@@ -134,14 +148,15 @@ class Oracle:
         if not is_good:
             self._release(want, key, name, item)
             return
-        want.records[key] = {
+        fields = {
             "uris": rule["match"]["paths"],
             "hosts": rule["match"]["hosts"],
             "upstream_id": ident(f"{namespace}_{services[0]}_80"),
             "plugin_config_id": config[1] if has_config else None,
         }
+        want.add(item, key, fields)
         for service in services:
-            self._upstream(want, namespace, service)
+            self._upstream(want, item, service)
         self._say(want, item, "True")
 
     def _ingress(self, want: Expectation, item: Manifest) -> None:
@@ -154,21 +169,18 @@ class Oracle:
         if self._server.get("services", service, namespace) is None:
             self._release(want, key, name, item)
             return
-        want.records[key] = {
-            "uris": [path["path"]],
-            "host": rule["host"],
-            "upstream_id": crc(f"{namespace}_{service}_80"),
-        }
-        self._upstream(want, namespace, service)
+        fields = {"uris": [path["path"]], "host": rule["host"], "upstream_id": crc(f"{namespace}_{service}_80")}
+        want.add(item, key, fields)
+        self._upstream(want, item, service)
 
-    def _upstream(self, want: Expectation, namespace: str, service: str) -> None:
+    def _upstream(self, want: Expectation, item: Manifest, service: str) -> None:
+        namespace = _name(item)[0]
         found = self._server.get("endpointslices", f"{service}-1", namespace) or {"endpoints": []}
         addresses = sorted(address for endpoint in found["endpoints"] for address in endpoint["addresses"])
         settings = (self._server.get("apisixupstreams", service, namespace) or {}).get("spec", {})
-        want.records["upstreams", ident(f"{namespace}_{service}_80")] = {
-            "nodes": [{"host": address, "port": 8080, "weight": 100} for address in addresses],
-            "retries": settings.get("retries"),
-        }
+        nodes = [{"host": address, "port": 8080, "weight": 100} for address in addresses]
+        key = ("upstreams", ident(f"{namespace}_{service}_80"))
+        want.add(item, key, {"nodes": nodes, "retries": settings.get("retries")})
 
     def _key(self, kind: str, name: str) -> Key:
         """Return the key for a name; the one with the wide id if gateways have only that, and records contain no names.
@@ -190,9 +202,9 @@ class Oracle:
     def _release(self, want: Expectation, key: Key, name: str, item: Manifest) -> None:
         """Free an object's route and its possible references: any Service and plugin config in its namespace."""
         namespace = _name(item)[0]
-        want.kept[key] = name
+        want.keep(item, key, name)
         services, configs = (*SERVICES, FORGED_SERVICE), ("p", FORGED_CONFIG)
-        want.free |= {key, *(("upstreams", ident(f"{namespace}_{service}_80")) for service in services)}
+        want.free |= {("upstreams", ident(f"{namespace}_{service}_80")) for service in services}
         want.free |= {("plugin_configs", ident(f"{namespace}_{config}")) for config in configs}
         if item.get("kind") == "Ingress":
             prefix = f"ing_{namespace}_{_name(item)[1]}_"
