@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from heapq import merge
 from itertools import islice
 
 from apisix_ingress.model.keys import IndexKey
@@ -24,6 +25,7 @@ from apisix_ingress.model.network.host_claims import (
     SHARED_WITH,
     claimed_hosts,
     claimed_name,
+    claimed_port,
     has_colon,
     is_ownable,
     lent_key,
@@ -46,6 +48,9 @@ skipped."""
 
 NAMING_KINDS = kinds_with(HOST_INDEX)
 """Kinds of objects that have hosts."""
+
+_LISTENING = ("Gateway", "ListenerSet")
+"""Kinds that name the ports that clients use; records and stream rules name the ports of the gateways."""
 
 
 class HostOwners:
@@ -101,7 +106,7 @@ class HostOwners:
     def owned(self, obj: CustomObject) -> frozenset[str]:
         """Return the hosts of an object that belong to its namespace, without hosts that are lent to it."""
         space = obj.meta.namespace
-        names = claimed_hosts(obj)
+        names = _claims(obj, self._options)
         return frozenset(name for name in names if space in self._owners(name) and not self.refusal(space, name))
 
     def names(self, namespace: str, host: str) -> bool:
@@ -193,7 +198,16 @@ class HostOwners:
     def _ours(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
         """Yield the objects in scope under a value of an index, the oldest first."""
         found = oldest(self._view, CustomObject, IndexKey(kind, index, name))
+        if name.startswith(":") and kind in _LISTENING and self._options.listener_ports:
+            found = self._listening(kind, index, name)
         return (item for item in found if self._counts(item))
+
+    def _listening(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
+        """Yield the objects whose listeners receive the connections to a port of the gateways, the oldest first."""
+        ports = {claimed_port(port): claimed_port(behind) for port, behind in self._options.listener_ports.items()}
+        names = [port for port in {name: name, **ports} if ports.get(port, port) == name]
+        found = (oldest(self._view, CustomObject, IndexKey(kind, index, each)) for each in names)
+        return merge(*found, key=lambda item: item.meta.age)
 
     def _counts(self, item: CustomObject) -> bool:
         """Return whether this controller serves an object that names hosts."""
@@ -247,6 +261,15 @@ class HostOwners:
             if item.meta.namespace not in allowed and self._counts(item):
                 return f"namespace {item.meta.namespace}"
         return ""
+
+
+def _claims(obj: CustomObject, options: Options) -> tuple[str, ...]:
+    """Return the hosts that an object names, with the ports of gateways instead of those of listeners."""
+    names = claimed_hosts(obj)
+    if obj.meta.kind not in _LISTENING or not options.listener_ports:
+        return names
+    ports = {claimed_port(port): claimed_port(behind) for port, behind in options.listener_ports.items()}
+    return tuple(dict.fromkeys(ports.get(name, name) for name in names))
 
 
 def rests_on_lost_host(records: Iterable[Record], namespace: str, owners: HostOwners) -> bool:

@@ -24,7 +24,7 @@ from translation.gateway.entry.certificates import (
 )
 from translation.gateway.entry.client_verification import verification_of
 from translation.gateway.entry.listeners import Entry, Listener, entry_of
-from translation.gateway.entry.matching import closed, guards
+from translation.gateway.entry.matching import closed, gateway_port, guards
 from translation.gateway.extensions.gateway_proxy import proxy_of
 from translation.gateway.names import listener_name, record_prefix
 from translation.gateway.ownership import foreign
@@ -140,7 +140,7 @@ def _foreign(draft: Builder, listener: Listener) -> str:
     if draft.options.host_ownership == "shared":
         return ""
     if listener.protocol in ("TCP", "UDP"):
-        return foreign(draft, listener, claimed_port(listener.port))
+        return foreign(draft, listener, claimed_port(gateway_port(listener, draft.options)))
     if not listener.hostname and listener.protocol == "HTTP":
         return ""  # it has no records, and the hosts of routes are checked one by one
     return foreign(draft, listener, listener.hostname)

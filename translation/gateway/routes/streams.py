@@ -14,6 +14,7 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
+from translation.gateway.entry.matching import gateway_port
 from translation.gateway.extensions.l4_route_policy import stream_plugins
 from translation.gateway.names import route_name
 from translation.gateway.ownership import usable
@@ -54,7 +55,7 @@ def _records(
     if not backends.targets:
         return  # without a record the gateway closes connections
     listener = attached.listener
-    port = draft.options.listener_ports.get(listener.port, listener.port)
+    port = gateway_port(listener, draft.options)
     where = {"server_addr": attached.address} if attached.address else {}
     for number, server_name in enumerate(_server_names(obj, attached)):
         claim = str(server_name.get("sni") or claimed_port(port))

@@ -219,6 +219,33 @@ def test_a_port_belongs_to_one_namespace(owner: list[JsonObject], rival: list[Js
     assert served(*owner, *rival) == {"victim": {":9100"}}
 
 
+BEHIND = replace(OWNED, listener_ports={9000: 9100})
+"""Requests to port 9000 of a Gateway arrive at port 9100 of the gateways."""
+
+
+@pytest.mark.parametrize("owner", [tcp("victim", 10, 9000), tcp("victim", 10), [stream("victim", 10)]])
+@pytest.mark.parametrize("rival", [tcp("evil", 20, 9000), tcp("evil", 20), [stream("evil", 20)]])
+def test_a_port_of_the_gateways_belongs_to_one_namespace(owner: list[JsonObject], rival: list[JsonObject]) -> None:
+    assert served(*owner, *rival, options=BEHIND) == {"victim": {":9100"}}
+
+
+def test_the_port_of_a_mapped_listener_stays_free_for_stream_rules() -> None:
+    rival = stream("app", 20)
+    rival["spec"]["stream"][0]["match"]["ingressPort"] = 9000
+
+    got = served(*tcp("victim", 10, 9000), rival, service(namespace="app"), options=BEHIND)
+
+    assert got == {"victim": {":9100"}, "app": {":9000"}}
+
+
+def test_a_namespace_holds_the_port_of_the_gateways_behind_its_listener() -> None:
+    world = settle(CLASS, *SERVICES, *tcp("victim", 10, 9000), options=BEHIND)
+
+    world.host_holders.settle()
+
+    assert world.host_holders.hosts() == (":9100",)
+
+
 def test_a_listener_lends_its_port_to_the_routes_that_it_allows() -> None:
     parents = [{"name": "gw", "namespace": "default"}]
     app = aged(route(rule(), kind="TCPRoute", namespace="victim", parentRefs=parents), 10)
