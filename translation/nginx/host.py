@@ -23,6 +23,7 @@ from translation.nginx.certificates import (
 from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
+from translation.nginx.effects.responses import response_headers, with_headers
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
 from translation.nginx.places import HIGHEST, places
@@ -152,12 +153,10 @@ class _Host:
             asked = location.given.endswith("/") and location.given != ROOT
             if asked and bare not in exact and location.path == location.given:
                 exact.add(bare)
-                self._route(
-                    f"slash-{_part(location, 0)}",
-                    {"uris": [bare]},
-                    Branch(plugins=slash_redirect(self._site(location))),
-                    _STEP,
-                )
+                site = self._site(location)
+                redirect, custom = Branch(plugins=slash_redirect(site)), response_headers(site)
+                for branch in with_headers(site, redirect, custom or {}, cors=False):
+                    self._route(f"slash-{_part(location, 0)}", {"uris": [bare]}, branch, _STEP)
 
     def _www(self) -> None:
         asking = (each.source for each in self._server.locations if each.source and not each.is_default)

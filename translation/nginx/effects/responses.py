@@ -87,22 +87,22 @@ def preflights(site: Site) -> Iterator[Branch]:
         yield Branch((("request_method", "==", "OPTIONS"), *of_origin), answer(204))
 
 
-def with_headers(site: Site, branch: Branch, custom: Mapping[str, str]) -> Iterator[Branch]:
+def with_headers(site: Site, branch: Branch, custom: Mapping[str, str], *, cors: bool = True) -> Iterator[Branch]:
     """Yield a branch that answers without a backend, with the headers that every answer of its location has.
 
     The headers depend on the scheme and the origin of the request, so there may be a branch for each of them.
     """
-    pattern, cors = cors_pattern(site.values), cors_headers(site.values)
+    pattern, of_cors = cors_pattern(site.values), cors_headers(site.values) if cors else {}
     plainly = ("scheme", "==", "http") in branch.when
     secure = {} if plainly else hsts(site)
     schemes: tuple[tuple[str, dict[str, str]], ...] = (("https", secure), ("http", {})) if secure else (("", {}),)
     for scheme, of_scheme in schemes:
         plain = {**custom, **of_scheme}
         when = (*branch.when, ("scheme", "==", scheme)) if scheme else branch.when
-        if cors and pattern:
+        if of_cors and pattern:
             of_origin = ("http_origin", "~*", pattern)
-            yield replace(branch, when=(*when, of_origin), plugins={**branch.plugins, **_set({**plain, **cors})})
-        headers = plain if pattern else {**plain, **cors}
+            yield replace(branch, when=(*when, of_origin), plugins={**branch.plugins, **_set({**plain, **of_cors})})
+        headers = plain if pattern else {**plain, **of_cors}
         yield replace(branch, when=when, plugins={**branch.plugins, **_set(headers)})
 
 

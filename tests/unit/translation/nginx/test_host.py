@@ -472,6 +472,18 @@ def test_a_further_path_changes_no_route_of_another_path(regex: str) -> None:
     assert [record.key for record in before.records if bodies.get(record.key) != record.body] == []
 
 
+def test_a_redirect_to_the_trailing_slash_has_hsts_for_https_and_no_cors_headers() -> None:
+    got = routes(translated(ingress("web", ("/only/", "Prefix"), enable_cors="true")))
+
+    redirects = [body for body in got if body["uris"] == ["/only"]]
+    headers = {
+        body["vars"][0][2]: list(body["plugins"].get("response-rewrite", {}).get("headers", {}).get("set", {}))
+        for body in redirects
+    }
+    assert headers == {"https": ["Strict-Transport-Security"], "http": []}
+    assert {body["plugins"]["redirect"]["ret_code"] for body in redirects} == {301}
+
+
 def test_priorities_follow_the_order_of_patterns() -> None:
     paths = [("/b", "Exact"), ("/long", "Prefix"), ("/a", "ImplementationSpecific"), ("/c", "ImplementationSpecific")]
 
