@@ -86,7 +86,7 @@ class KubeNotFound(KubeError):
 
 
 class GatewayError(IngressError):
-    """A gateway refused or failed.
+    """A gateway rejected or failed.
 
     Attributes:
         status: HTTP status of the answer, None when there was no answer.

@@ -30,7 +30,7 @@ BUILD_SECONDS = 1800
 
 
 class Given(NamedTuple):
-    """A required program: the environment variable with its path, and a description for people."""
+    """A required program: the environment variable with its path, and a description."""
 
     variable: str
     what: str

@@ -97,6 +97,9 @@ BANNED: Mapping[str, str] = {
     r"\bfor ever\b": '"forever"',
     r"\bright again\b": '"in sync", "repaired"',
     r"\bin turns\b": '"in turn"',
+    r"\b(?:gateways?|servers?|controllers?|webhook) (?:would )?refuse[sd]?\b(?! (?:\w+ )?connections?)": '"rejects"',
+    r"\bfor people\b": '"as text", "for display", "readable"',
+    r"\b(?:two|of|other|another) looks\b": '"read", "check", "refresh"',
 }
 _RULES = tuple((re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in BANNED.items())
 _ANY = re.compile("|".join(BANNED), re.IGNORECASE)

@@ -21,15 +21,15 @@ INTRODUCTION = """\
 
 # Log events
 
-Each line of the log is one event, as JSON (`log.format: json`) or for people (`log.format: console`). Every line has
-these fields:
+Each line of the log is one event, as JSON (`log.format: json`) or as text (`log.format: console`). Every line has these
+fields:
 
 | field | meaning |
 |---|---|
 | `timestamp` | when, in UTC |
 | `level` | `error`: the controller cannot do its work; `warning`: someone should look; `info`: something changed |
 | `event` | one of the names below; it never contains data, so you can search and alert by it |
-| `message` | a sentence for people, with the detail of the line |
+| `message` | a sentence with the detail of the line |
 
 A line about an object has `kind`, `namespace` and `name` as well, a line about a record has `record` and `cluster`,
 and where something can be done, `remedy` says what. Values of Secrets never appear. Durations are in seconds (`…_s`).

@@ -67,7 +67,7 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
 
 
 def find_plugin_config(draft: Builder, namespace: str, name: str, path: str) -> str:
-    """Return the id of a plugin config, or report that there is none of this class with that name."""
+    """Return the id of a plugin config, or report that no plugin config of this class has that name."""
     key = ObjectKey("ApisixPluginConfig", namespace, name)
     found = draft.custom(key)
     if found is None or not in_scope(namespace, draft.view, draft.options):
@@ -80,7 +80,7 @@ def find_plugin_config(draft: Builder, namespace: str, name: str, path: str) -> 
 
 
 def _check_plugin_config(draft: Builder, found: CustomObject, path: str) -> None:
-    """Report refused settings in a plugin config: a gateway keeps its record for as long as a route refers to it."""
+    """Report forbidden settings in a plugin config: a gateway keeps its record for as long as a route refers to it."""
     key = found.meta.key
     if key not in draft.plugin_configs:
         scope = draft.plugin_configs[key] = Context(key.kind, key.namespace, draft.view, draft.options)

@@ -161,7 +161,7 @@ def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, se
     """Return the nodes of an upstream; None for an unknown subset."""
     service = found.service
     if service.type == "ExternalName":
-        # If its destination is refused, the routes report it; until they are changed they reach nothing.
+        # If its destination is rejected, the routes report it; until they are changed, their requests reach no backend.
         return [node(service.external_name, port.port)] if _leads_on(draft, service, port) else []
     if wanted.granularity == "service":
         return [node(service.cluster_ip, port.port)] if _has_good_address(draft, service) else []

@@ -63,7 +63,7 @@ Check = Callable[[], str | None]
 
 
 class Readiness:
-    """Named checks. Each returns None if it passes, else a short reason for people.
+    """Named checks. Each returns None if it passes, else a short reason as text.
 
     A note is a check that is reported but does not affect readiness: no other replica would do better.
     """
@@ -186,7 +186,7 @@ class HttpServer:
 
         @web.middleware
         async def keep_open(request: web.Request, handler: _Handler) -> web.StreamResponse:
-            assert self._connections is not None  # a request came
+            assert self._connections is not None  # a request arrived
             with self._connections.active(request):
                 return await handler(request)
 
@@ -207,7 +207,7 @@ class HttpServer:
             shutdown_timeout=_SHUTDOWN_TIMEOUT,
         )
         await self._runner.setup()
-        assert self._runner.server is not None  # it is set up
+        assert self._runner.server is not None  # the runner is set up
         self._connections = Connections(
             self._runner.server, self._clock, limits.connections, limits.first, limits.first, limits.idle
         )

@@ -1,4 +1,4 @@
-"""The human-readable text of each log line: what happened, for people who do not know the names of events.
+"""The readable text of each log line: it says what happened without the name of the event.
 
 A line keeps its constant event name and its fields; `message` is a sentence, followed by the detail of the line if it
 has one. The table has every event of the program; a test compares it with the code.
@@ -32,7 +32,7 @@ SENTENCES = {
     "controller.stopping": "the controller is stopping",
     "credentials.replaced": "the credentials for the API server were renewed",
     "credentials.unreadable": "the credentials for the API server could not be renewed",
-    "defaults.refused": "a gateway cluster does not publish its schemas",
+    "defaults.unavailable": "a gateway cluster does not publish its schemas",
     "defaults.unknown": "the schemas of a gateway cluster could not be read",
     "deletes.held_back": "an unusual number of deletes is held back",
     "dependents.wake_failed": "objects that depend on a change could not be queued",
@@ -84,7 +84,7 @@ SENTENCES = {
     "status.conflict": "the status of an object was changed meanwhile",
     "status.contested": "another client overwrites the status of an object",
     "status.failed": "the status of an object could not be written",
-    "status.refused": "the API server rejected the status of an object",
+    "status.rejected": "the API server rejected the status of an object",
     "status.unsupported": "a kind has no status subresource",
     "status.written": "the status of an object was written",
     "term.ended": "this replica no longer leads",

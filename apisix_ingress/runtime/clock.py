@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of time. Deadlines and durations use `monotonic` only; `now` is for people."""
+    """A source of time. Deadlines and durations use `monotonic` only; `now` is for display only."""
 
     def monotonic(self) -> float:
         """Return seconds since an arbitrary start. It never goes back, even if the wall clock does."""

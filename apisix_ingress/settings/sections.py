@@ -43,8 +43,8 @@ _LONGEST_KEY = 8192
 class _Section(BaseModel):
     """Base of all sections: frozen, and an unknown key is an error."""
 
-    # What checks a section is part of what checks the whole; on its own it is built for who makes one alone. Their
-    # defaults are not checked either (`model_construct`), or it would be built for that.
+    # The validator of the whole configuration includes those of the sections, so a section builds its own only if it is
+    # constructed alone. Defaults are not validated (`model_construct`): that would build it.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 

@@ -61,7 +61,7 @@ def _unlisted(settings: Settings) -> Iterator[str]:
 
 
 def _trusted(settings: Settings) -> Iterator[str]:
-    """Plugins that `reviewed` refuses for a reason but `trusted_plugins` permits."""
+    """Plugins that `reviewed` rejects for a reason but `trusted_plugins` permits."""
     kubernetes = settings.kubernetes
     if kubernetes.plugins == "all" or not kubernetes.trusted_plugins:
         return

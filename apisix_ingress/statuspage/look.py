@@ -21,7 +21,7 @@ _TONES: Mapping[str, tuple[str, ...]] = {
         "unauthorized",
         "redirected",
         "audit failed",
-        "admin key refused",
+        "admin key rejected",
         "not published",
         "no endpoints",
         "expired",

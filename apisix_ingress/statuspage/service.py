@@ -10,7 +10,7 @@
 /status/certificates        certificates, the first to expire first; `q`, `page`
 /status/changes             changes of the last hour; `q`, `page`
 /status/gateway-api         listeners and routes of the Gateway API; `q`, `page`
-/status/conflicts           which object wins, and which are behind it
+/status/conflicts           which object wins, and which ones lose
 /status/explain             which route answers a request
 /status/search              all of this; `q`
 /status/api/…               the same as JSON, under the same names, `overview` and, for records, `routes`

@@ -73,7 +73,7 @@ class WebhookServer:
             ConfigError: The address cannot be used.
         """
         await self._runner.setup()
-        assert self._runner.server is not None  # it is set up
+        assert self._runner.server is not None  # the runner is set up
         limits = self._limits
         self._connections = Connections(
             self._runner.server, self._clock, limits.connections, limits.handshake, limits.first, limits.idle
@@ -123,6 +123,6 @@ class WebhookServer:
         return application
 
     async def _validate(self, request: web.Request) -> web.Response:
-        assert self._connections is not None  # a request came
+        assert self._connections is not None  # a request arrived
         with self._connections.active(request):
             return await self._admission.handle(request)

@@ -106,7 +106,7 @@ class ServerCertificate:
 
 
 def _no_password() -> str:
-    """Refuse a key with a password; otherwise OpenSSL would ask at the terminal."""
+    """Reject a key with a password; otherwise OpenSSL would prompt for it on the terminal."""
     raise ValueError("the private key has a password")
 
 

@@ -256,7 +256,7 @@ class ApiSource:
             await reflector.synced.wait()
 
     def problems(self) -> dict[str, str]:
-        """Return what the API server refuses, and what was not listed yet; kinds it does not have are complete."""
+        """Return what the API server rejects, and what was not listed yet; kinds it does not have are complete."""
         if self._api.outage:
             return {f"API server {self._api.host}": self._api.outage}
         found = {_collection(item): item.problem for item in self._reflectors if item.problem and not item.absent}

@@ -21,7 +21,7 @@ from crds.v2.upstream import (
 )
 
 Interval = Annotated[Seconds | None, AfterValidator(lambda value: max(value or 1.0, 1.0))]
-"""Time between two probes; less than 1 s, which gateways refuse, means 1 s, as in 2.x."""
+"""Time between two probes; less than 1 s, which gateways reject, means 1 s, as in 2.x."""
 
 
 class HealthyProbes(ActiveHealthy):

@@ -34,7 +34,7 @@ DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLis
 
 
 class KubeApiError(Exception):
-    """The API server refused a request; `status` is the HTTP status, the message is the server's own."""
+    """The API server rejected a request; `status` is the HTTP status, the message is the server's own."""
 
     def __init__(self, what: str, status: int, message: str) -> None:
         super().__init__(f"{what}: HTTP {status}: {message}")

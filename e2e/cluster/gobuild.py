@@ -32,7 +32,7 @@ class Recipe:
         module: Folder of the go.mod and go.sum, which pin every version.
         packages: The commands.
         link_flags: For the linker.
-        title: What is built and what it takes, for people.
+        title: What is built and what it takes, as text.
         without_go: What to say where there is no Go.
     """
 

@@ -105,7 +105,7 @@ def start_controller(stack: ExitStack, controller: Controller) -> None:
 
 
 def readable_log() -> None:
-    """Have controllers that are started from now on log for people: the environment goes over their file."""
+    """Set the console log format for controllers started from now on: the environment overrides their file."""
     os.environ["APISIX_INGRESS_LOG__FORMAT"] = "console"
 
 

@@ -34,7 +34,7 @@ def deleted(journal: Sequence[Entry], wanted: Collection[str]) -> list[str]:
 
 
 def dangling(journal: Sequence[Entry]) -> list[str]:
-    """Return the writes that the gateway refused for their order: what they name is not there, or they are named."""
+    """Return the writes that the gateway rejected for their order: what they name is not there, or they are named."""
     return [
         f"{entry.method} {entry.record}: {entry.status}" for entry in journal if entry.is_write and entry.status == 400
     ]

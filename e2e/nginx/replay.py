@@ -39,7 +39,7 @@ class Gateway:
         self._round = 0
 
     async def show(self, records: Mapping[RecordKey, FrozenJson]) -> list[str]:
-        """Write what changed and wait until it is in effect; return what the gateway refused."""
+        """Write what changed and wait until it is in effect; return what the gateway rejected."""
         refused = []
         gone = [key for key in self._held if key not in records]
         for key in sorted(records, key=lambda each: UPSERT_RANK[each.kind]):

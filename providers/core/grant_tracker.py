@@ -41,8 +41,8 @@ class GrantTracker:
     def is_revoked(self, owner: ObjectKey, translation: Translation, view: View) -> bool:
         """Return whether the last good records, which a failed translation would keep, are no longer permitted.
 
-        The object may have been edited since, so its failed translation does not show that a grant was removed, or that
-        an address is refused or a host belongs to another namespace now.
+        The object may have been edited since, so its failed translation does not show that a grant was removed, that an
+        address is rejected or that a host belongs to another namespace now.
         """
         if not translation.failed:
             return False

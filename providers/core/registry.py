@@ -56,7 +56,7 @@ def resources(options: Options) -> tuple[Resource, ...]:
         else:
             del table["ReferenceGrant"]
     if options.external_addresses != "refuse-internal":
-        # The index of addresses is used only to refuse internal ones.
+        # The index of addresses is used only to reject internal ones.
         table["Service"] = replace(table["Service"], indexes={})
     if options.host_ownership == "shared":
         table = {kind: resource.without(OWNERSHIP_INDEXES) for kind, resource in table.items()}

@@ -1,4 +1,4 @@
-"""BackendTrafficPolicy: assessed when it, a Service that it applies to, or another policy for that changes."""
+"""BackendTrafficPolicy: assessed when it, a Service that it applies to, or another policy for that Service changes."""
 
 from __future__ import annotations
 

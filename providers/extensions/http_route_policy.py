@@ -1,4 +1,4 @@
-"""HTTPRoutePolicy: assessed when it, an object that it applies to, or another policy for that changes."""
+"""HTTPRoutePolicy: assessed when it, an object that it applies to, or another policy for that object changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L4RoutePolicy: assessed when it, a route that it applies to, or another policy for that changes."""
+"""L4RoutePolicy: assessed when it, a route that it applies to, or another policy for that route changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BackendTLSPolicy: assessed when it, a route to its Services or a Gateway of theirs changes."""
+"""BackendTLSPolicy: assessed when it, a route to its Services, or a Gateway of such a route changes."""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ from reference.markdown import cell, code, table
 
 REPORT = Path(__file__).parents[2] / "e2e" / "conformance" / "report.yaml"
 
-_VERIFIED = "APISIX 3.18 does not verify the certificates of backends. Requests to a Service with a policy are refused."
+_VERIFIED = (
+    "APISIX 3.18 does not verify the certificates of backends. Requests to a Service with a policy are rejected."
+)
 
 REASONS = {
     "BackendTLSPolicy": _VERIFIED,

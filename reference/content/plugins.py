@@ -13,7 +13,7 @@ INTRODUCTION = """\
 # Plugins where teams share gateways
 
 With `kubernetes.plugins: reviewed`, which `preset: multi-tenant` sets, objects may use the plugins on this page and
-their fields as listed. The controller refuses everything else, including plugins and fields that are new in APISIX. The
+their fields as listed. The controller rejects everything else, including plugins and fields that are new in APISIX. The
 object gets a False condition with the code [AIX0604](codes/AIX0604.md), and nothing is published for it. Plugins of an
 ApisixGlobalRule are not reviewed; RBAC decides who may write one.
 
@@ -29,12 +29,12 @@ _SHOWN = tuple(kind for kind in Kind if kind not in (Kind.PLAIN, Kind.FREE))
 """What the page lists field by field."""
 
 _REFUSALS = """\
-The controller refuses these plugins, and all that this page does not name. To use one of them for all teams, write an
-ApisixGlobalRule. To let teams use a plugin of your own, or one of these at your risk, list it in
+The controller rejects these plugins, and every plugin that this page does not name. To use one of them for all teams,
+write an ApisixGlobalRule. To let teams use a plugin of your own, or one of these at your risk, list it in
 `kubernetes.trusted_plugins`."""
 
 _CODE = f"""\
-`kubernetes.code_plugins` decides about these plugins; `preset: multi-tenant` refuses them. The same setting decides
+`kubernetes.code_plugins` decides about these plugins; `preset: multi-tenant` rejects them. The same setting decides
 about `_meta.{CODE_META}` of every plugin and about these fields: {{fields}}."""
 
 _CONSUMERS = """\

@@ -368,7 +368,7 @@ async def test_a_permission_that_is_lost_again_is_reported_again(harness: Status
             harness.writer.wake(WEB)
             await harness.until_said("True", generation)
             assert await harness.writer.flush(WAIT_SECONDS)
-    got = [line["remedy"] for line in logs if line["event"] == "status.refused"]
+    got = [line["remedy"] for line in logs if line["event"] == "status.rejected"]
     assert got == ["grant patch on apisixroutes/status"] * 2
 
 

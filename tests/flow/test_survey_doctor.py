@@ -87,7 +87,7 @@ async def test_doctor_reports_missing_and_outdated_crds(harness: SurveyHarness) 
     found = dict((await harness.checks())["crds"])
     assert "apisixroutes.apisix.apache.org" not in found["FAIL"] + found["WARN"]
     assert found["WARN"].endswith(second["metadata"]["name"])
-    # Without it the API server refuses what Helm installed and a later version changed.
+    # Without it the API server rejects what Helm installed and a later version changed.
     fixes = {each["fix"] for each in (await harness.ask("doctor"))[1]["checks"] if each["name"] == "crds"}
     assert fixes == {"apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"}
 
@@ -136,7 +136,7 @@ async def test_doctor_reports_settings_that_are_refused(harness: SurveyHarness) 
 
 async def test_doctor_reports_a_refused_key_a_published_one_and_none(harness: SurveyHarness) -> None:
     ((level, words),) = (await harness.checks("--admin-key", "another-key"))["gateway default"]
-    assert (level, "refuses the admin key" in words) == ("FAIL", True)
+    assert (level, "rejects the admin key" in words) == ("FAIL", True)
     harness.gateway.key = "edd1c9f034335f136f87ad84b625c8f1"
     found = (await harness.checks("--admin-key", harness.gateway.key))["settings"]
     assert [level for level, _ in found] == ["WARN"]

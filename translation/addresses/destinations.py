@@ -34,7 +34,7 @@ _LONGEST_CHAIN = 8
 
 
 def objection(scope: Context, host: str) -> str:
-    """Return what a refused host is, or an empty string; `host_policy` checks its notation."""
+    """Return what a rejected host is, or an empty string; `host_policy` checks its notation."""
     if scope.options.external_addresses == "allow":
         return ""
     return _host(scope, host, 0)
@@ -59,14 +59,14 @@ def are_open(destinations: Iterable[Destination], view: View, options: Options) 
 
 
 def service_objection(scope: Context, service: ObjectKey) -> str:
-    """Return what is wrong with the destination of a Service, checked for its own namespace; empty if nothing is."""
+    """Return what is wrong with the destination of a Service, checked for its own namespace; empty if permitted."""
     if scope.options.external_addresses == "allow":
         return ""
     return _service(scope, service, 0)
 
 
 def endpoint_objection(scope: Context, endpoint: Endpoint, address: str, port: int) -> str:
-    """Return what a refused endpoint address is; empty if it may be a node of its Service."""
+    """Return what a rejected endpoint address is; empty if it may be a node of its Service."""
     what = refused(scope.options, address, port)
     if not what and scope.options.external_addresses == "allow":
         return ""

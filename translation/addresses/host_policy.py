@@ -1,4 +1,4 @@
-"""Hosts that the settings refuse by their notation, regardless of the objects in the cluster (see `destinations`).
+"""Hosts that the settings reject by their notation, regardless of the objects in the cluster (see `destinations`).
 
 An address is recognized in every notation (`model.network.ip_address`). Only the gateway knows what a name resolves to.
 """
@@ -98,7 +98,7 @@ def admin_addresses(urls: Iterable[str]) -> frozenset[tuple[str, int]]:
 
 
 class Refusal(NamedTuple):
-    """What a refused host is, and the setting that refuses it."""
+    """What a rejected host is, and the setting that rejects it."""
 
     what: str
     setting: str
@@ -108,13 +108,13 @@ def refusal(options: Options, host: str, port: int | None) -> Refusal | None:
     """Return why objects may not use a host as a destination; None if its notation permits it."""
     if what := _listed(options.internal, host, port):
         return Refusal(what, _BY_LIST)
-    # Health checks probe any port of a host, so the Admin API is refused on every port.
+    # Health checks probe any port of a host, so the Admin API is rejected on every port.
     what = _inside(options, host, None)
     return Refusal(what, BY_PRESET) if what else None
 
 
 def refused(options: Options, host: str, port: int | None = None) -> str:
-    """Return what a host is that the settings refuse by its notation; empty if they do not.
+    """Return what a host is that the settings reject by its notation; empty if they do not.
 
     Args:
         options: The settings.
@@ -126,7 +126,7 @@ def refused(options: Options, host: str, port: int | None = None) -> str:
 
 
 def refused_pod(options: Options, address: str, port: int) -> bool:
-    """Return whether an address of a Pod in the same namespace is refused anyway: listed networks protect others."""
+    """Return whether an address of a Pod in the same namespace is rejected anyway: listed networks protect others."""
     return options.internal.has_address(judged(address).addresses, port) or bool(_inside(options, address, port))
 
 

@@ -25,7 +25,8 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
         asks = what.endswith(NEEDS_GRANT)
         message = f"{host!r} is {what}; add one, or use another host" if asks else _told(host, what, BY_PRESET)
         scope.error("ForeignAddress", path, message)
-        # An address may change its owner without an edit: records published with it must be withdrawn.
+        # An address may get another owner without an edit of the object: records published with it must then be
+        # withdrawn.
         scope.forbidden = scope.revoked = True
         return False
     if scope.options.external_addresses != "allow":
@@ -34,4 +35,4 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
 
 
 def _told(host: str, what: str, setting: str) -> str:
-    return f"{host!r} is {what}, which is refused by the controller's setting {setting}; use another host"
+    return f"{host!r} is {what}, which is rejected by the controller's setting {setting}; use another host"

@@ -123,7 +123,7 @@ class Builder(Context):
     def finish(self) -> Translation:
         """Return the translation: everything, or after an error the holds and claims that protect the previous records.
 
-        Refused content is not protected: a gateway may have it from a time when it was allowed.
+        Content that the settings reject is not protected: a gateway may have it from a time when it was allowed.
         """
         problems = tuple(dict.fromkeys(self.problems))
         if self.revoked or self.forbidden:

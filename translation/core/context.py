@@ -45,7 +45,7 @@ class Trail:
     Attributes:
         found: Service → what is wrong with its destination; empty if nothing is.
         open: Services that are being followed.
-        circles: How often a chain returned to one of these.
+        circles: How often a chain returned to such a Service.
         left: Addresses that may still be checked.
         bytes: Size of the records so far, and of Secrets, counted each time they are referred to.
     """

@@ -89,10 +89,10 @@ class Options:
 
     @property
     def judges_addresses(self) -> bool:
-        """Whether any address is refused."""
+        """Whether any address is rejected."""
         return self.external_addresses != "allow" or not self.internal.is_empty
 
     @property
     def judges_plugins(self) -> bool:
-        """Whether a setting may refuse plugins or their contents."""
+        """Whether a setting may reject plugins or their contents."""
         return "refuse" in (self.code_plugins, self.secret_references) or self.plugins != "all"

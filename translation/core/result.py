@@ -26,7 +26,8 @@ class Translation:
         holds: The records of the object in a gateway, known without translating it: they stay when it fails.
         references: What the records use from other namespaces through grants.
         destinations: The hosts that the records lead to, if the settings require a check of what they are.
-        revoked: A reference lacks its grant, or a destination is refused: not even the last valid records may stay.
+        revoked: A reference lacks its grant, or a destination is not permitted: not even the last valid records may
+        stay.
         kept: Records that keep their last published version although the others change, each with the fields
             that still change. Records that were never published are not created.
         assessment: The status of an object of the Gateway API.

@@ -1,8 +1,8 @@
 """Checks of every string in a user's object.
 
-Control characters are refused because a gateway, a log or a terminal may misinterpret them, as are characters that make
-text look different from what it is. If the settings require it, references to secrets of the gateway
-are refused as well. No message contains the string, which may be a secret.
+Control characters, and characters that make text look different from what it is, are rejected because a gateway, a log
+or a terminal may misinterpret them. If the settings require it, references to secrets of the gateway are rejected as
+well. No message contains the string, which may be a secret.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _texts(root: _Place) -> Iterator[_Place]:
 
 
 def _has_only_fine_texts(scope: Context, spec: Mapping[str, Any]) -> bool:
-    """Return whether no string of a spec is refused, whatever its path; a control character is escaped in JSON."""
+    """Return whether no string of a spec is rejected, whatever its path; a control character is escaped in JSON."""
     try:
         document = orjson.dumps(spec)
     except TypeError:  # nested too deeply, or not from JSON
@@ -135,7 +135,7 @@ def _strings(root: Any) -> list[str]:
 
 
 def _check(scope: Context, text: str, path: str, *, block: bool, what: str = "") -> bool:
-    """Return whether a string was refused."""
+    """Return whether a string was rejected."""
     if found := (_BLOCK if block else _LINE).search(text):
         code = ord(found.group())
         scope.error("ControlCharacter", path, f"{what}contains the control character U+{code:04X}; remove it")
@@ -170,5 +170,5 @@ def _dotted(path: Path) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name for a message: a key may contain what it was refused for."""
+    """Return a name for a message: a key may contain the text for which it was rejected."""
     return _LINE.sub(lambda found: f"\\u{ord(found.group()):04x}", name)

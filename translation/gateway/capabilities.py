@@ -1,4 +1,4 @@
-"""What the connected gateways can do, by the version that they report."""
+"""What the connected gateways support, by the version that they report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PASSTHROUGH = VERIFICATION = (3, 19)
 
 
 def can(view: View, since: tuple[int, int]) -> bool:
-    """Return whether all gateways have a version; False before the first of them was read."""
+    """Return whether all gateways have at least a version; False before the first of them was read."""
     found = view.get(CustomObject, OLDEST)
     return found is not None and tuple(list_in(found.spec.get("version"))) >= since
 

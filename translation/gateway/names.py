@@ -32,7 +32,7 @@ def route_name(route: ObjectKey, rule: int, match: int, listener: ListenerKey) -
 
 
 def listener_in(name: str) -> str:
-    """Return the listener in the name of the record of a route, for people; empty for other records."""
+    """Return the listener in the name of the record of a route, as text; empty for other records."""
     parts = name.split("_")
     if len(parts) < _LISTENER + 4 or parts[0] not in _ROUTES:
         return ""

@@ -44,7 +44,7 @@ def is_code(name: str) -> bool:
 
 
 def check_code(scope: Context, name: str, config: JsonObject, path: str) -> None:
-    """Report plugins and fields that run the user's code if the settings refuse it, including plugins inside others."""
+    """Report plugins and fields that run the user's code if the settings reject it, including plugins inside others."""
     if scope.options.code_plugins == "allow":
         return
     _check(scope, name, config, path)
@@ -70,9 +70,9 @@ def nested_plugins(name: str, config: Any) -> Iterator[tuple[str, Any]]:
 
 
 def refuse_code(scope: Context, what: str, path: str) -> None:
-    """Report a field that contains the user's code if the settings refuse it."""
+    """Report a field that contains the user's code if the settings reject it."""
     if scope.options.code_plugins == "refuse":
-        message = f"{what} is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
+        message = f"{what} is rejected by the controller's setting kubernetes.code_plugins: refuse; remove it"
         scope.error("CodeRefused", path, message)
         scope.forbidden = True
 

@@ -39,7 +39,7 @@ def translate_plugins(scope: Context, plugins: Sequence[Plugin], path: str) -> P
 
 
 def review(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
-    """Report what the settings refuse in a plugin; return its configuration with the namespace in shared names.
+    """Report what the settings reject in a plugin; return its configuration with the namespace in shared names.
 
     Args:
         scope: The object that has the plugin.

@@ -52,7 +52,7 @@ def service_nodes(
 ) -> list[Node]:
     """Return the nodes for a port of a Service; with `labels`, only pods that have all of them.
 
-    Nodes that the settings refuse are skipped and reported in `scope`.
+    Nodes that the settings reject are skipped and reported in `scope`.
     """
     found, left_out = listed.of_port(port.name)
     if left_out:
@@ -123,7 +123,7 @@ class _Slice:
 
 
 def _allowed(scope: Context, service: ObjectKey, found: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the permitted nodes; report how many are refused, and the reason for the first one by address."""
+    """Return the permitted nodes; report how many are rejected, and the reason for the first one by address."""
     judge = scope.within(service.kind, service.namespace)
     told = [(item, endpoint_objection(judge, item.endpoint, item.address, item.port)) for item in found]
     left_out = sorted((item.address, what) for item, what in told if what)

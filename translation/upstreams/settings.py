@@ -164,7 +164,7 @@ def _balancing(scope: Context, settings: UpstreamSettings, path: str) -> JsonObj
 def _check_discovery(scope: Context, discovery: Discovery, path: str) -> None:
     if discovery.type != "dns" and scope.options.external_addresses != "allow":
         what = (
-            f"{discovery.type!r} discovers nodes that cannot be checked, which is refused by the controller's setting"
+            f"{discovery.type!r} discovers nodes that cannot be checked, which is rejected by the controller's setting"
         )
         scope.error("AddressRefused", f"{path}.type", f"{what} {BY_PRESET}; use dns, or backends")
         scope.forbidden = True

@@ -1,4 +1,4 @@
-"""Shell completion: the scripts of the shells, and the answers to their questions.
+"""Shell completion: the scripts of the shells, and the completions that they request.
 
 A script runs the program with `_APISIX_INGRESS_COMPLETE=complete_SHELL` and the words of the line in `COMP_WORDS`; the
 program prints the possible continuations of word number `COMP_CWORD`, one per line.

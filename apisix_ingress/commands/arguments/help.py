@@ -10,7 +10,7 @@ from apisix_ingress.commands.arguments.parameters import Parameter
 from apisix_ingress.commands.arguments.parser import Command
 
 EXAMPLES = "Examples:\n"
-"""Begins the examples in the docstring of a command, one per line."""
+"""The line before the examples in the docstring of a command; each example is one line."""
 
 WIDTH = 78
 _COLUMN = 30

@@ -37,7 +37,7 @@ class Option:
             help: What it is.
             check: Raises `BadParameter` for a value that is not accepted.
             words: The only values that are accepted.
-            limits: The least and the greatest number.
+            limits: The smallest and the largest accepted number.
         """
         self.names, self.metavar, self.help = names, metavar, help
         self.check, self.words, self.limits = check, tuple(words), limits

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
 
 WATCH_SECONDS = 2.0
-"""Seconds between two looks with --watch."""
+"""Seconds between two refreshes with --watch."""
 
 _CLEAR = "\x1b[H\x1b[2J"
 """Moves the cursor of a terminal to the top, and clears the screen."""

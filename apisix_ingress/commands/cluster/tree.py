@@ -73,7 +73,7 @@ def tree(
 
 
 def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
-    """Return the host or the object that the arguments name."""
+    """Return the host or the object named by the arguments."""
     from apisix_ingress.diagnostics.object_names import parse_object
     from apisix_ingress.model.kinds.table import RESOURCES
 
@@ -95,7 +95,7 @@ def _check_host(word: str) -> None:
 
 
 def _of_files(paths: list[str], settings: Settings) -> Wanted:
-    """Return what manifests give; their problems go to stderr."""
+    """Return the records of manifests; print their problems to stderr."""
     from apisix_ingress.commands.common.manifests import read_manifests
     from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
     from apisix_ingress.model.objects import Pod

@@ -54,7 +54,7 @@ async def both_sides(
 
 
 def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, World]:
-    """Return what manifests give; their problems are printed to stderr.
+    """Return the records of manifests; print their problems to stderr.
 
     Raises:
         ConfigError: A file is missing or cannot be read.

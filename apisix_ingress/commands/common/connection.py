@@ -46,7 +46,7 @@ _PARAMETER = "connection"
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What the user said about the API server, the gateways and the controller; None: nothing."""
+    """The options for the API server, the gateways and the controller; None: not given."""
 
     config: Path | None = None
     kubeconfig: str | None = None
@@ -58,7 +58,7 @@ class Connection:
 
     @property
     def names_api_server(self) -> bool:
-        """Whether an option leads to an API server."""
+        """Whether an option selects an API server."""
         return not (self.config is None and self.kubeconfig is None and self.context is None)
 
     def settings(self) -> Settings:

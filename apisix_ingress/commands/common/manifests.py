@@ -23,7 +23,7 @@ class Manifests:
     outcome: Outcome
 
     def warnings(self) -> Iterator[str]:
-        """Yield a line for each item that gives no record without being a problem."""
+        """Yield a line for each item that has no record and is not a problem."""
         return warnings(self.outcome, self.loaded)
 
     def problems(self) -> Iterator[str]:

@@ -80,7 +80,7 @@ def explain(
 
 
 def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:
-    """Return what manifests give; their problems go to stderr."""
+    """Return the records of manifests; print their problems to stderr."""
     from apisix_ingress.commands.common.manifests import read_manifests
     from apisix_ingress.diagnostics.claimants import claimants
     from apisix_ingress.diagnostics.collect.live_records import find_cluster
@@ -88,7 +88,7 @@ def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:
     from apisix_ingress.wiring.options import translation_options
 
     settings = offline_settings(config)
-    find_cluster(settings, cluster)  # routes go to every cluster, but there has to be one of that name
+    find_cluster(settings, cluster)  # every cluster gets the routes, but a cluster of that name must exist
     found = read_manifests(paths, settings)
     tell([*found.warnings(), *found.problems()])
     outcome = found.outcome

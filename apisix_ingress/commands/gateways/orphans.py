@@ -53,7 +53,7 @@ def orphans(
 
 
 def lines(document: JsonObject) -> Iterator[str]:
-    """Yield the document as people read it."""
+    """Yield the document as text."""
     for part, heading in _HEADINGS.items():
         if document[part]:
             yield f"{heading}:"

@@ -136,7 +136,7 @@ def verify(
     duration = parse_duration(watch) if watch else 0.0
 
     def finished() -> None:
-        # A watch of hours has a page from its first round on.
+        # A watch may run for hours, so the page exists from the first round on.
         if html is not None:
             html.write_text(page(summary.document()), encoding="utf-8")
 
@@ -260,7 +260,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _chosen(found: Iterable[Probe], summary: Summary, *, every_method: bool, limit: int) -> list[Probe]:
-    """Return each probe once, in order; what is left out is counted."""
+    """Return each probe once, in order; count the ones that are left out."""
     from apisix_ingress.verify.model import SAFE_METHODS
 
     probes: dict[Probe, Probe] = {}

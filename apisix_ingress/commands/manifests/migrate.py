@@ -152,7 +152,7 @@ def _ingresses(world: World) -> list[CustomObject]:
 
 
 def _write(world: World, options: Options, folder: Path, target: str) -> bool:
-    """Write the native manifests; say whether something is closed or missing."""
+    """Write the native manifests; return whether a path is closed or a setting is missing."""
     from apisix_ingress.diagnostics.reports.native_files import DIFFERENCES, write_files
     from translation.nginx.native.write import TARGETS, native_manifests
 

@@ -44,6 +44,6 @@ def translate(
     found = read_manifests(given, offline_settings(config))
     shown = document(found.outcome, found.loaded, show_secrets=show_secrets)
     print_document({**shown, "problems": with_references(shown["problems"])}, output)
-    # On a terminal the document, which ends with the problems, is what people see already.
+    # On a terminal, the document already ends with the problems.
     tell([*found.warnings(), *(() if sys.stdout.isatty() else found.problems())])
     raise SystemExit(EXIT_FOUND if shown["problems"] else 0)

@@ -27,7 +27,7 @@ def quiet(what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What was seen.
+    """The state as it was read.
 
     Attributes:
         gateways: Every gateway cluster of the settings.

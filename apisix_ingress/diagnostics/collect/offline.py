@@ -120,7 +120,7 @@ def complaints(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
 
 
 def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
-    """Yield a line for each item that gives no record without being a problem."""
+    """Yield a line for each item that has no record and is not a problem."""
     for path in loaded.empty:
         yield f"warning: no objects in {path}"
     for name, count in sorted(loaded.ignored.items()):

@@ -38,7 +38,7 @@ _FLAGS = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What runs beside this controller.
+    """What else runs in the cluster.
 
     Attributes:
         controllers: Deployments and DaemonSets of ingress-nginx.
@@ -141,7 +141,7 @@ def _class(nginx: IngressNginxSettings, found: Found) -> Check:
 
 
 def _flags(nginx: IngressNginxSettings, found: Found) -> Iterator[Check]:
-    """Yield whether the settings are what the flags of ingress-nginx say."""
+    """Check whether the settings match the flags of ingress-nginx."""
     if not found.controllers:
         what = found.problem or "no Deployment or DaemonSet of ingress-nginx found"
         yield skip("flags", f"{what}; --config-map names its namespace")

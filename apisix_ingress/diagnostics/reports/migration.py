@@ -83,7 +83,7 @@ def markdown_lines(report: MigrationReport) -> Iterator[str]:
 
 
 def as_html(report: MigrationReport) -> str:
-    """Return the report as one page without references to others."""
+    """Return the report as one self-contained HTML page."""
     parts = []
     for title, lines in _sections(report):
         heading = f"<h2>{html.escape(title)}</h2>" if title else ""
@@ -139,7 +139,7 @@ def _sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def _next_steps(report: MigrationReport) -> Iterator[str]:
-    """Yield what to do, the first step first."""
+    """Yield the steps of the migration, in order."""
     risks = Counter(each.risk for each in report.ingresses)
     if risks["high"]:
         yield f"Correct {_count(risks['high'], 'Ingress', 'es')} with a high risk, or accept that paths are not served."

@@ -1,4 +1,4 @@
-"""The files that `migrate --write` makes: a manifest for each host, one for what hosts share, and the differences."""
+"""The files that `migrate --write` writes: a manifest for each host, one for what hosts share, and the differences."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _TITLES: Mapping[Effect, str] = {
 }
 _ORDER = {effect: place for place, effect in enumerate(_TITLES)}
 _SHOWN = 8
-"""Places named for a reason."""
+"""Maximum number of places that are listed for a reason."""
 
 _DEFAULT_CERTIFICATE = (
     "https for a server name without a certificate: ingress-nginx answers with its default certificate, the gateway"
-    " refuses the handshake. Set `fallback_sni` in the gateway's `config.yaml` if clients depend on it."
+    " rejects the handshake. Set `fallback_sni` in the gateway's `config.yaml` if clients depend on it."
 )
 _REPORT = "The differences between the gateways themselves are in the report of `migrate`."
 
@@ -52,7 +52,7 @@ def write_files(found: Manifests, folder: Path) -> list[Path]:
 
 
 def _file_name(host: str) -> str:
-    """Return the file of a host; a manifest may have a host that looks like a path."""
+    """Return the file of a host; a host in a manifest may look like a path."""
     return f"{quote(object_name(host), safe='')}.yaml"
 
 
@@ -77,12 +77,12 @@ def difference_lines(found: Manifests) -> Iterator[str]:
 
 
 def _reasons(notes: Iterable[Note]) -> list[tuple[Effect, str]]:
-    """Return each effect with its reason once: those of most paths first."""
+    """Return each effect with its reason once, the ones with the most paths first."""
     return [(effect, reason) for effect in _TITLES for reason in _places(notes, effect)]
 
 
 def _places(notes: Iterable[Note], effect: Effect) -> dict[str, list[str]]:
-    """Return the reasons of an effect with their places, those of most paths first."""
+    """Return the reasons of an effect with their places, the ones with the most paths first."""
     found: dict[str, list[str]] = {}
     for note in notes:
         if note.effect == effect:

@@ -1,4 +1,4 @@
-"""Redirects sent instead of a response: where they point to, and which setting to change.
+"""Redirects sent instead of a response: their target, and which setting to change.
 
 Redirects are not followed: the admin key is meant for the configured address, and the effect of a write elsewhere is
 unknown. Messages contain no credentials and no query, which may contain some.

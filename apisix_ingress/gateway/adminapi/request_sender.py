@@ -1,7 +1,7 @@
 """Sends the requests of one Admin API, with its admin key; repeats some of them, and makes the errors of failed ones.
 
-A request that was cut off is repeated at once, and one that was refused is repeated if the admin key has been replaced.
-All longer retries are up to the callers: the backoff of a record, and the next audit.
+A request that was cut off is repeated at once, and one that was rejected is repeated if the admin key has been
+replaced. All longer retries are up to the callers: the backoff of a record, and the next audit.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RequestSender:
         """Send a request that ends within the timeout.
 
         Raises:
-            GatewayError: There was no reply, or a write was repeated and then refused.
+            GatewayError: There was no reply, or a write was repeated and then rejected.
         """
         try:
             async with asyncio.timeout(self.timeout) as scope:
@@ -114,10 +114,10 @@ class RequestSender:
     async def send(
         self, method: str, path: str, payload: bytes | None = None, *, limits: Limits, most: int = LARGEST_ANSWER
     ) -> Reply:
-        """Send a request within some limits; repeat it if the admin key that was refused has been replaced.
+        """Send a request within some limits; repeat it if the admin key that was rejected has been replaced.
 
         Raises:
-            GatewayError: There was no reply, or a write was repeated and then refused.
+            GatewayError: There was no reply, or a write was repeated and then rejected.
         """
         sent_with = self._headers
         call = Request(method, f"{self.url}/{path}", self._headers_of(payload), payload, limits, most)
@@ -194,7 +194,7 @@ class RequestSender:
         return self._placed(GatewayUnavailable(f"{what}: {words or 'no answer'}", sent=sent), what)
 
     def _check_repeated(self, reply: Reply, method: str, path: str) -> None:
-        """Raise if a write was repeated and then refused: its first copy may have been carried out nevertheless."""
+        """Raise if a write was repeated and then rejected: its first copy may have been carried out nevertheless."""
         if method == "GET" or reply.status_code < 300 or (method == "DELETE" and is_gone(reply)):
             return
         if reply.status_code in REDIRECTS:

@@ -134,9 +134,9 @@ def refused_again(reply: Reply, what: str, fields: Fields) -> GatewayUnavailable
 def _unauthorized(status: int, words: str, fields: Fields, *, sent: bool = False) -> GatewayUnauthorized:
     if status == HTTPStatus.FORBIDDEN:
         remedy = f"check allow_admin in the gateway's config.yaml, and {fields.key}"
-        return GatewayUnauthorized(f"the gateway refuses this client ({words}): {remedy}", status=status, sent=sent)
+        return GatewayUnauthorized(f"the gateway rejects this client ({words}): {remedy}", status=status, sent=sent)
     remedy = f"set {fields.key} to the gateway's key of role admin"
-    return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): {remedy}", status=status, sent=sent)
+    return GatewayUnauthorized(f"the gateway rejects the admin key ({words}): {remedy}", status=status, sent=sent)
 
 
 def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:

@@ -75,7 +75,7 @@ class KubeApi:
         self.namespace = namespace
         """The namespace of this Pod, or of the kubeconfig's current context."""
         self.outage = ""
-        """Why no connection can be made, for people. Empty if the last attempt succeeded."""
+        """Why no connection can be made, as text. Empty if the last attempt succeeded."""
         self._reachable = asyncio.Event()
         self._reachable.set()
         self.date = ""

@@ -28,7 +28,7 @@ HOLD_SECONDS = 5.0
 """How long a lease is held for unacknowledged writes at the end. If they may take longer, the lease is not released."""
 
 _SHORTEST, _LONGEST = 0.6, 0.8
-"""Time between two looks at the lease, in retry periods: a released lease is acquired within one retry period."""
+"""Time between two reads of the lease, in retry periods: a released lease is acquired within one retry period."""
 
 
 class LeaderElector:
@@ -50,7 +50,7 @@ class LeaderElector:
 
     @property
     def problem(self) -> str:
-        """Why this process cannot campaign, for people; empty if it can."""
+        """Why this process cannot campaign, as text; empty if it can."""
         return self._lease.problem
 
     @property

@@ -20,7 +20,7 @@ class Election(Protocol):
 
     @property
     def problem(self) -> str:
-        """Why this process cannot campaign, for people; empty if it can."""
+        """Why this process cannot campaign, as text; empty if it can."""
 
     @property
     def holder(self) -> str:

@@ -66,7 +66,7 @@ class Lease:
     """The Lease of one election.
 
     Attributes:
-        problem: Why the last attempt failed, for people; empty if it succeeded.
+        problem: Why the last attempt failed, as text; empty if it succeeded.
         holder: Identity of the last observed holder.
         overlaps: Whether a renewal may be sent while another one is in flight.
     """

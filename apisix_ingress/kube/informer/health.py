@@ -34,7 +34,7 @@ class WatchHealth:
         self, kind: str, *, clock: Clock, rng: random.Random, options: ReflectorOptions, observer: ReflectorObserver
     ) -> None:
         self.problem = ""
-        """Why the store is not up to date, for people; empty if it is."""
+        """Why the store is not up to date, as text; empty if it is."""
         self._kind = kind
         self._clock = clock
         self._observer = observer

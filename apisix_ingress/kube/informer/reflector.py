@@ -123,7 +123,7 @@ class Reflector:
 
     @property
     def problem(self) -> str:
-        """Why the store is not up to date, for people; empty if it is."""
+        """Why the store is not up to date, as text; empty if it is."""
         return self._health.problem
 
     async def run(self) -> None:

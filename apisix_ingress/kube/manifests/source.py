@@ -50,7 +50,7 @@ class ManifestSource:
         self.synced = asyncio.Event()
         """Set once all files were valid."""
         self.problem = ""
-        """What is wrong with the files now, for people; empty if nothing."""
+        """What is wrong with the files now, as text; empty if nothing."""
         self._paths = tuple(map(Path, paths))
         self._stores = stores
         self._clock = clock

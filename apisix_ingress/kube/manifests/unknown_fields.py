@@ -32,7 +32,7 @@ class UnknownField:
 
     @property
     def message(self) -> str:
-        """The message for people."""
+        """The message."""
         return f"unknown field, did you mean {self.nearest}?" if self.nearest else "unknown field; it has no effect"
 
 

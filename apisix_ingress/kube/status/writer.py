@@ -364,7 +364,7 @@ class StatusWriter:
         self._refusals.settle(key)
         self.queue.forget(key)
 
-    # What goes wrong.
+    # Failures.
 
     def _on_error(self, key: ObjectKey, error: Exception) -> None:
         """Decide how long a failed key waits; the queue has counted the failure already."""
@@ -383,19 +383,19 @@ class StatusWriter:
 
 
 class _RefusalLog:
-    """Logs each kind of refusal once for each kind of object, until a write of the object that had it succeeds."""
+    """Logs each kind of rejection once for each kind of object, until a write of that object succeeds."""
 
     def __init__(self) -> None:
         self._logged: dict[str, ObjectKey] = {}
 
     def log(self, key: ObjectKey, plural: str, error: KubeError) -> None:
-        """Log a refusal, unless it was already; `plural` is that of the object's kind."""
+        """Log a rejection unless it was logged already; `plural` is that of the object's kind."""
         refusal = f"{key.kind} {type(error).__name__}"
         if refusal in self._logged:
             return
         self._logged[refusal] = key
         remedy = f"grant patch on {plural}/status" if isinstance(error, KubeForbidden) else ""
-        log.warning("status.refused", object=str(key), problem=str(error), remedy=remedy)
+        log.warning("status.rejected", object=str(key), problem=str(error), remedy=remedy)
 
     def settle(self, key: ObjectKey) -> None:
         """Note that an object has no problem any more."""

@@ -14,7 +14,7 @@ from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
 
 MOST_NAMES = 20_000
-"""Limit of hosts and the wildcards above them per object; an object with more claims no hosts and is refused."""
+"""Limit of hosts and the wildcards above them per object; an object with more claims no hosts and is rejected."""
 
 EVERY_HOST = "*"
 

@@ -24,10 +24,10 @@ Ports = frozenset[int | None]
 
 @dataclass(frozen=True, slots=True)
 class InternalAddresses:
-    """Destinations that are refused for every object.
+    """Destinations that are rejected for every object.
 
     Attributes:
-        networks: Networks, refused on every port.
+        networks: Networks, rejected on every port.
         hosts: Address or name → ports. Names of the cluster domain are short (`etcd.apisix`).
         below: Name → ports of every name below it.
         domain: The cluster domain.

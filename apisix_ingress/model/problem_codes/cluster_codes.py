@@ -30,7 +30,7 @@ CLUSTER_CODES = (
         "AIX0704",
         "AdminKeyPublished",
         "The admin key is one that APISIX publishes in its documentation",
-        f"{WARNED} With `preset: multi-tenant` it is refused.",
+        f"{WARNED} With `preset: multi-tenant` it is rejected.",
         "Set your own key in the gateway and in the object.",
     ),
 )

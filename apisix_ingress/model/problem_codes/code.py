@@ -38,5 +38,5 @@ KEPT = "This version of the object is not published; the last valid version, if 
 FALSE = "The object is published, and its condition is False."
 WARNED = "The object is published and its condition is True; `lint`, `translate` and the log report the problem."
 LINTED = "The object is published and its condition is True; only `lint` and the webhook report it."
-GATEWAY = "The gateway refuses the record, and the condition of the object is False."
+GATEWAY = "The gateway rejects the record, and the condition of the object is False."
 WITHDRAWN = "The object is not published, and its records are removed from the gateways."

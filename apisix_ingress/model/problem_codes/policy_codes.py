@@ -1,4 +1,4 @@
-"""Codes 04 and 06: plugins, and what the settings refuse."""
+"""Codes 04 and 06: plugins, and what the settings reject."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ POLICY_CODES = (
     Code(
         "AIX0601",
         "CodeRefused",
-        "An object contains code for the gateway, which the settings refuse",
+        "An object contains code for the gateway, which the settings reject",
         WITHDRAWN,
         "Remove it, or ask the operator about `kubernetes.code_plugins`.",
     ),
     Code(
         "AIX0602",
         "SecretReferenceRefused",
-        "A value refers to a secret or environment variable of the gateway, which the settings refuse",
+        "A value refers to a secret or environment variable of the gateway, which the settings reject",
         WITHDRAWN,
         "Write the value, or read it from a Secret; or ask the operator about `kubernetes.secret_references`.",
     ),

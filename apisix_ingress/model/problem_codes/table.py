@@ -1,7 +1,7 @@
 """The table of problem codes: the number, meaning, effect and remedy of each code word.
 
 Numbers never change, and the number of a retired code is never reused. They are grouped by hundreds: 00 files,
-01 references, 02 values, 03 Secrets and certificates, 04 plugins, 05 hosts and paths, 06 refused by settings,
+01 references, 02 values, 03 Secrets and certificates, 04 plugins, 05 hosts and paths, 06 rejected by settings,
 07 gateway clusters, 08 without effect, 09 other, 10 Gateway API. The pages in
 docs/reference/codes are generated from it.
 """

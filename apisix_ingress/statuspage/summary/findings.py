@@ -71,7 +71,7 @@ class Finding:
 
     @property
     def place(self) -> tuple[tuple[int, str, str, str], ObjectKey, str]:
-        """Where it is in the list: beside the others of its cause."""
+        """The sort key of the list: findings with one cause are adjacent."""
         return self.cause, self.object or ObjectKey("", "", self.cluster), self.field
 
 

@@ -22,7 +22,7 @@ from apisix_ingress.statuspage.views.problems import all_findings, grouped, prob
 from apisix_ingress.statuspage.views.records import STATES, record_reference
 
 MOST_FINDINGS, MOST_CHANGES = 5, 6
-"""What the overview shows of the lists that have a page of their own."""
+"""Maximum number of items from lists that have a page of their own."""
 
 
 def replica(facts: PageInputs) -> JsonObject:
@@ -39,7 +39,7 @@ def replica(facts: PageInputs) -> JsonObject:
 
 
 def overview(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
-    """Return what an operator wants to know first."""
+    """Return the overview."""
     refused, refused_more = _listed(snapshot, "rejected")
     waiting, waiting_more = _listed(snapshot, "waiting")
     findings, changes = all_findings(facts, snapshot), recent_changes(facts)
@@ -97,7 +97,7 @@ def _cluster_state(facts: PageInputs, cluster: PageCluster, counts: Counter[str]
     if not cluster.taken_over:
         if facts.controller.leads:
             return "starting"
-        return "admin key refused" if cluster.name in facts.controller.refused else "not written by this replica"
+        return "admin key rejected" if cluster.name in facts.controller.refused else "not written by this replica"
     if cluster.backlog or counts["pending"]:
         return "writing"
     if facts.journal.of(cluster.name).failed_at is not None:

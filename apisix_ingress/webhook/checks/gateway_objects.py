@@ -20,7 +20,7 @@ _OWN = frozenset({"InvalidSpec", "UnsupportedValue", "IncompatibleFilters", "Inv
 def gateway_warnings(
     item: CustomObject, view: OverlayView, options: Options, *, tells_others: bool = True
 ) -> Iterator[str]:
-    """Yield what the status of an object would say; nothing about one that another controller serves.
+    """Yield the problems that the status of an object would show; nothing for an object of another controller.
 
     Args:
         item: The object.

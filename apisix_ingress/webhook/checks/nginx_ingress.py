@@ -1,6 +1,6 @@
 """Warnings about an Ingress of ingress-nginx: what the controller does with it. It is never denied.
 
-While ingress-nginx runs, its own webhook denies what it refuses.
+While ingress-nginx runs, its own webhook denies what it does not accept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LITERAL = re.compile(r"/[A-Za-z0-9._/-]*")
 
 
 def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_others: bool) -> Iterator[str]:
-    """Yield what a user of the Ingress should know; nothing for an Ingress that is not one of ingress-nginx.
+    """Yield the warnings about an Ingress; nothing for one that is not served for ingress-nginx.
 
     Args:
         item: The Ingress.
@@ -62,7 +62,7 @@ def _odd_paths(spec: IngressSpec) -> Iterator[str]:
             if path.path_type != "ImplementationSpecific" and path.path and not _LITERAL.fullmatch(path.path):
                 yield (
                     f"spec.rules[{number}].http.paths[{place}].path: {path.path!r} has characters that ingress-nginx"
-                    f" refuses for type {path.path_type}; use ImplementationSpecific"
+                    f" rejects for type {path.path_type}; use ImplementationSpecific"
                 )
 
 

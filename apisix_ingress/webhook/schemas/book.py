@@ -1,7 +1,7 @@
 """Compiles the plugin schemas that gateways publish, and validates plugin configurations against them.
 
 Only patterns of a gateway are run, on an engine that gives up after a number of steps. Whatever a gateway accepts must
-not be refused here: where its validator is known to be more lenient, so is this one. No message contains a value.
+not be rejected here: where its validator is known to be more lenient, so is this one. No message contains a value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apisix_ingress.webhook.schemas.known_options import unknown_options
 from apisix_ingress.webhook.schemas.messages import path_of, sentence
 
 STEPS = 20_000
-"""Maximum steps of one pattern on one text; beyond it, the pattern counts as matching."""
+"""Maximum steps of one pattern on one text; beyond it, the text is assumed to match."""
 
 _PATTERNS = FancyRegexOptions(backtrack_limit=STEPS)
 # Anchors that only PCRE has.
@@ -28,7 +28,7 @@ _ANCHORS = ((re.compile(r"\\A"), "^"), (re.compile(r"\\[zZ]"), "$"))
 
 
 Mistake = tuple[str, str]
-"""A field of a configuration, and its mistake."""
+"""A field of a configuration, and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)

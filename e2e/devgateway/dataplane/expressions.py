@@ -1,6 +1,6 @@
 """Expressions over request variables, as in route `vars`, plugin `_meta.filter` and traffic-split `match`.
 
-`compile_rules` refuses what the gateway refuses, in its words; `Expression.holds` evaluates against any lookup.
+`compile_rules` refuses what the gateway rejects, in its words; `Expression.holds` evaluates against any lookup.
 """
 
 from __future__ import annotations

@@ -36,15 +36,15 @@ APART = (
         "consumer-ldap-auth-inline": "the gateway has no such plugin",
         "consumer-username-clash-goes-to-the-older-object": "created in one second, the older one is unknown",
         "consumer-username-replaces-dashes-with-underscores": "the same key as in consumer-labels-reach-the-record",
-        "consumer-name-with-dots-is-rejected": "the gateway refuses the username",
+        "consumer-name-with-dots-is-rejected": "the gateway rejects the username",
         "global-rule-plugin-config-from-secret": "the same plugin as in the case with duplicate plugins",
         "global-rule-plugin-clash-goes-to-the-older-object": "the same plugin as in the case with duplicate plugins",
         "route-authentication-ldap-auth": "the gateway has no such plugin",
         "route-plugin-config-keeps-value-types": "the gateway has no such plugin",
-        "route-plugin-secret-dotted-keys-set-nested-fields": "the gateway refuses the body",
-        "route-with-duplicate-rule-names-fails": "the API server refuses the object",
-        "stream-rules-with-the-same-name-fail": "the API server refuses the object",
-        "upstream-external-node-of-an-unknown-type-fails": "the API server refuses the object",
+        "route-plugin-secret-dotted-keys-set-nested-fields": "the gateway rejects the body",
+        "route-with-duplicate-rule-names-fails": "the API server rejects the object",
+        "stream-rules-with-the-same-name-fail": "the API server rejects the object",
+        "upstream-external-node-of-an-unknown-type-fails": "the API server rejects the object",
     }
     | dict.fromkeys(
         (

@@ -114,7 +114,7 @@ def test_a_refused_key_names_its_field_and_the_right_one_ends_it(stage: Stage) -
         stage.traffic.until_status(200, stage.host)
         move(stage, name, other.admin_url, SECRET)
         field = f"spec.admin.adminKey of ApisixClusterConfig {name}"
-        wait_config(stage, name, "False", "the gateway refuses the admin key", field)
+        wait_config(stage, name, "False", "the gateway rejects the admin key", field)
         stage.wait_route(says("False", field), "to say why")
         assert stage.traffic.send(stage.host).status == 200
         assert_hidden(stage, own, name, SECRET, stage.gateway.admin_key)

@@ -121,7 +121,7 @@ def _note_foreign(reader: Reader, url: str) -> None:
 
 
 def shop(scene: Scene) -> None:
-    """Serve a shop: a route that works, one that the gateway refuses, one that lacks its Service, two rivals."""
+    """Serve a shop: a route that works, one that the gateway rejects, one that lacks its Service, two rivals."""
     scene.serve("web")
     scene.route("shop", rule("web", {"hosts": [scene.host], "paths": ["/*"]}))
     refused = rule("refused", {"hosts": [scene.host], "paths": ["/refused"]})
@@ -402,7 +402,7 @@ def test_a_follower_reports_a_refused_admin_key_before_it_leads(stage: Stage, lo
     stage.traffic.until_status(200, stage.host)
     wrong = RemoteGateway(stage.gateway.admin_url, "not-the-key-of-this-gateway", stage.gateway.proxy_url)
     follower = stage.start({"default": wrong}, name="follower")
-    wait_until(lambda: follower.probe("/readyz"), lambda got: "refuses the admin key" in got[1], "a reported key")
+    wait_until(lambda: follower.probe("/readyz"), lambda got: "rejects the admin key" in got[1], "a reported key")
     assert (follower.probe("/readyz")[0], follower.probe("/apisix/healthz")[0], follower.leads) == (200, 500, False)
     assert [each.metric("apisix_ingress_controller_breaker_open") for each in (leader, follower)] == [0, 1]
     reader = look(follower)

@@ -22,7 +22,7 @@ REFUSED = {
     "stream-rules-with-the-same-name-fail": "ApisixRoute",
     "upstream-external-node-of-an-unknown-type-fails": "ApisixUpstream",
 }
-"""Recorded objects that the API server refuses, as it did for 2.2: case → kind."""
+"""Recorded objects that the API server rejects, as it did for 2.2: case → kind."""
 
 UNSERVABLE = REFUSED | {
     "route-expression-equal-without-value-fails": "ApisixRoute",

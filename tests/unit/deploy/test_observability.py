@@ -83,7 +83,7 @@ def test_leader_only_panels_query_the_leader() -> None:
     asked = [expression for expression, _ in expressions() if STALE & set(NAME.findall(expression))]
     assert len(asked) > len(STALE)
     others = [expression for expression in asked if OF_THE_LEADER not in expression]
-    assert others == [rule["expr"] for rule in rules() if rule["alert"] == "StandbyKeyRefused"]
+    assert others == [rule["expr"] for rule in rules() if rule["alert"] == "StandbyKeyRejected"]
 
 
 def test_every_alert_has_a_section_and_every_section_an_alert() -> None:

@@ -30,6 +30,8 @@ def phrases(file: str, text: str) -> list[tuple[int, str]]:
         "The file can't be read.",
         "So many seconds a write may take.",
         "Somebody else changed it.",
+        "A gateway refuses the record.",
+        "Why it cannot lead, for people.",
     ],
 )
 def test_reports_phrases_that_the_guide_rules_out(text: str) -> None:
@@ -44,6 +46,7 @@ def test_reports_phrases_that_the_guide_rules_out(text: str) -> None:
         "You can see that the route is gone.",
         "deletes are held back",
         "the limit is 24; split the object",
+        "a gateway refuses connections",
     ],
 )
 def test_accepts_plain_english(text: str) -> None:

@@ -228,7 +228,7 @@ def test_code_in_a_plugin_config_is_refused_for_the_route_that_names_it() -> Non
     got = translate(raw, service(), config, options=Options(code_plugins="refuse"))
     assert [str(problem) for problem in got.problems] == [
         "spec.http[0].plugin_config_name: ApisixPluginConfig default/pc: spec.plugins[1].name: plugin "
-        "serverless-pre-function is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
+        "serverless-pre-function is rejected by the controller's setting kubernetes.code_plugins: refuse; remove it"
     ]
 
 

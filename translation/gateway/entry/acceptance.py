@@ -1,4 +1,4 @@
-"""Why a Gateway is refused as a whole, whatever its listeners are: what its spec asks for and gateways do not have."""
+"""Why a Gateway as a whole is not accepted, whatever its listeners are: its spec asks for unsupported features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ADDRESS_TYPES = frozenset({"IPAddress", "Hostname"})
 
 
 def refusal_of(gateway: ObjectKey, spec: GatewaySpec, view: View) -> Verdict | None:
-    """Return the condition Accepted of a Gateway that is refused as a whole, or None."""
+    """Return the condition Accepted of a Gateway that is not accepted as a whole, or None."""
     if why := proxy_of(gateway, spec, view).refusal:
         return Verdict("Accepted", False, "InvalidParameters", f"parametersRef: {why}")
     if unknown := next((each.type for each in spec.addresses if each.type not in ADDRESS_TYPES), None):

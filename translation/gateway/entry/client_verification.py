@@ -1,10 +1,10 @@
-"""Client certificates: what an ssl record says of them, given that gateways choose it by the server name alone.
+"""Client certificates: the client-auth settings of ssl records, which gateways select by the server name alone.
 
 Listeners of several ports and Gateways may have one hostname, and each has an ssl record. A gateway uses the first of
 them for all connections (APISIX 3.18). So all of them ask for certificates as soon as one listener verifies clients,
-and where some listener does not, none refuses the handshake: routes of the others require a verified certificate
-(`matching.handshake`). They can have one set of CAs only; a listener with another set than the oldest Gateway's is
-refused.
+and where some listener does not, no record makes the handshake fail: routes of the others require a verified
+certificate (`matching.handshake`). They can have one set of CAs only; a listener with another set than the oldest
+Gateway's is not accepted.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
 
 
 def _foreign(draft: Builder, listener: Listener) -> str:
-    """Return why the namespace of a listener may not use its hostname, or an empty string."""
+    """Return why the namespace of a listener may not use its hostname; empty if it may."""
     if draft.options.host_ownership == "shared":
         return ""
     if listener.protocol in ("TCP", "UDP"):

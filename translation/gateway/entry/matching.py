@@ -79,7 +79,7 @@ def guards(entry: Entry, listener: Listener, address: str, options: Options) -> 
 
     A gateway also tries routes of less specific hosts. A request that no route of the most specific listener matches is
     answered with 404. One whose host and server name lead to different listeners is answered with 421. The connection
-    of a client without a verified certificate is closed, where the handshake did not refuse it.
+    of a client without a verified certificate is closed if the handshake did not fail.
     """
     hosts = {"hosts": [listener.hostname]} if listener.hostname else {}
     where = address_and_port(listener, address, options)

@@ -1,6 +1,6 @@
 """BackendTrafficPolicy → settings for the upstreams of a Service or of one of its ports, whatever route leads there.
 
-A policy for a port takes precedence over one for the whole Service, and of two for the same, the older one. An
+A policy for a port takes precedence over one for the whole Service, and the older one over others for the same. An
 ApisixUpstream with the name of the Service takes precedence over all of them.
 """
 
@@ -64,7 +64,7 @@ def _read(policy: CustomObject, scope: Context) -> BackendTrafficPolicySpec | No
 
 
 def translate_backend_traffic_policy(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return what the status of a policy says."""
+    """Return the assessment of a policy."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)
     if spec := _read(obj, draft):

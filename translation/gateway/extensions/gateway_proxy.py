@@ -1,7 +1,7 @@
 """GatewayProxy: the parameters of a Gateway in 2.x.
 
 Only its addresses are used: the gateways and their admin keys are settings of the controller, which may serve several
-Gateways. What a GatewayProxy adds to the gateways otherwise is refused, not ignored.
+Gateways. Its plugins and other settings of gateways are not accepted, rather than ignored.
 """
 
 from __future__ import annotations

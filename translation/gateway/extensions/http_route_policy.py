@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Effect:
-    """What policies do to the records of one rule.
+    """The effect of policies on the records of one rule.
 
     Attributes:
         vars: Conditions that requests have to meet as well.
@@ -52,11 +52,11 @@ class Effect:
 
 @dataclass(slots=True)
 class Outcome:
-    """What policies do to an object.
+    """The effect of policies on an object.
 
     Attributes:
         effects: For each rule.
-        standings: What became of each policy.
+        standings: The outcome of each policy.
         invalid: Problems of policies that cannot be applied.
     """
 
@@ -66,10 +66,10 @@ class Outcome:
 
 
 def rule_effects(draft: Context, obj: CustomObject) -> Sequence[Effect]:
-    """Return what policies do to the records of each rule of an HTTPRoute, or of an Ingress as a whole.
+    """Return the effect of policies on the records of each rule of an HTTPRoute, or of an Ingress as a whole.
 
-    An invalid policy makes the object fail: without the conditions of the policy, requests would get in that it keeps
-    out.
+    An invalid policy makes the object fail: without its conditions, the object would serve requests that the policy
+    excludes.
     """
     outcome = outcome_of(obj, draft.view, draft.options)
     for policy, scope in outcome.invalid:
@@ -78,7 +78,7 @@ def rule_effects(draft: Context, obj: CustomObject) -> Sequence[Effect]:
 
 
 def outcome_of(obj: CustomObject, view: View, options: Options) -> Outcome:
-    """Return what policies do to an object."""
+    """Return the effect of policies on an object."""
     names = _rule_names(obj)
     outcome = Outcome([Effect() for _ in names])
     scope = partial(Context, HTTP_ROUTE_POLICY, obj.meta.namespace, view, options)
@@ -134,7 +134,7 @@ def _read(policy: CustomObject, scope: Context) -> HttpRoutePolicySpec | None:
 
 
 def translate_http_route_policy(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return what the status of a policy says."""
+    """Return the assessment of a policy."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)
     _read(obj, draft)

@@ -59,7 +59,7 @@ def _read(policy: CustomObject, scope: Context) -> L4RoutePolicySpec | None:
 
 
 def translate_l4_route_policy(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return what the status of a policy says."""
+    """Return the assessment of a policy."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)
     _plugins(obj, draft)

@@ -1,4 +1,4 @@
-"""Policies: which ones apply to an object, and what their status says of it.
+"""Policies: which ones apply to an object, and what their status reports about it.
 
 The oldest policy wins; policies of one age are ordered by name. A policy is looked up by the objects that it applies
 to, and assessed by the same functions, so that its status says what the records contain.
@@ -33,7 +33,7 @@ _ORDER = ("Accepted", "TargetNotFound", "Conflicted", "Invalid")
 
 
 class Standing(NamedTuple):
-    """What became of a policy at one object: a reason of the condition Accepted, and why."""
+    """The outcome of a policy for one object: a reason of the condition Accepted, and the message."""
 
     reason: str = "Accepted"
     message: str = ""
@@ -59,7 +59,7 @@ def assessed_policy(draft: Builder, found: Iterable[tuple[ObjectKey, ObjectKey, 
 
     Args:
         draft: The translation; its problems make the policy invalid everywhere.
-        found: Ancestor, target, and what became of the policy at the target.
+        found: Ancestor, target, and the outcome of the policy for the target.
     """
     broken = next((str(each) for each in draft.problems if each.severity == "error"), "")
     worst: dict[ObjectKey, Standing] = {}

@@ -1,7 +1,7 @@
 """BackendTLSPolicy → the verification of backends, and the status for each Gateway whose routes use its Services.
 
 APISIX verifies the certificates of backends from version 3.19 on. While a policy is not accepted, requests to the ports
-of its Services are refused (`routes.backends`), because they must not be sent without the verification.
+of its Services are rejected (`routes.backends`), because they must not be sent without the verification.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def verification_of(draft: Builder, obj: CustomObject) -> Verification | None:
 
 
 def _unsupported(validation: BackendValidation, view: View) -> str:
-    """Return what gateways cannot do of a policy, or an empty text."""
+    """Return which part of a policy gateways do not support, or an empty text."""
     if not can(view, VERIFICATION):
         return (
             "verification of backends needs APISIX 3.19 or later on all gateways, so requests to the Service are "

@@ -175,7 +175,7 @@ def resolved(invalid: Sequence[Invalid]) -> Verdict:
 
 
 def backend_fields(found: Backends, plugins: dict[str, Any]) -> dict[str, Any]:
-    """Return the upstream of a record; plugins that split or refuse requests are added to its plugins."""
+    """Return the upstream of a record; plugins that split or reject requests are added to its plugins."""
     if not found.targets:
         plugins["fault-injection"] = {"abort": {"http_status": 500}}
         return {}

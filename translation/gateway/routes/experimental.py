@@ -46,7 +46,7 @@ PLAIN = (Branch(),)
 
 
 def retries_of(retry: Retry | None, timeouts: Timeouts, *, enabled: bool) -> tuple[int | None, tuple[str, str]]:
-    """Return how often a request is retried, None for the gateway's default, and why the route is refused."""
+    """Return how often a request is retried, None for the gateway's default, and why the route is not accepted."""
     if retry is None:
         return None, NO_REFUSAL
     if not enabled:
@@ -63,10 +63,10 @@ def retries_of(retry: Retry | None, timeouts: Timeouts, *, enabled: bool) -> tup
 def branches_of(
     session: SessionPersistence | None, *, backends: int, enabled: bool
 ) -> tuple[tuple[Branch, ...], tuple[str, str]]:
-    """Return the records of each match, and why the route is refused.
+    """Return the records of each match, and why the route is not accepted.
 
     Args:
-        session: What the rule says.
+        session: The field of the rule.
         backends: How many backends it has.
         enabled: Whether experimental fields are served.
     """

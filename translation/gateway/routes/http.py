@@ -112,7 +112,7 @@ def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invali
 
 
 def _conflict(translation: Translation) -> Iterator[Verdict]:
-    """Yield the condition of a route of which an older Ingress or ApisixRoute gets requests; others have none."""
+    """Yield the condition of a route if an older Ingress or ApisixRoute gets some of its requests."""
     lost = next((each for each in translation.problems if each.code == "Conflicted"), None)
     if lost is not None:
         yield Verdict("Conflicted", True, "OlderRoute", str(lost))
@@ -208,7 +208,7 @@ class _Route:
             draft.record("routes", name, body)
 
     def _action(self, part: _Part, listener: Listener, *, name: str, hosts: list[str], index: int) -> dict[str, Any]:
-        """Return what a record does with its requests."""
+        """Return the plugins and the upstream of a record."""
         path, rule = f"spec.rules[{index}].filters", part.rule
         steps = steps_of(rule.filters, Setting(part.case.path, listener))
         if part.branch.header is not None:

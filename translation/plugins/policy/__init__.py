@@ -1,6 +1,6 @@
 """The plugins and fields that objects may use with `kubernetes.plugins: reviewed`.
 
-The tables list plugins and their fields; everything else is refused. Loaded only with that setting.
+The tables list plugins and their fields; everything else is rejected. Loaded only with that setting.
 """
 
 from translation.plugins.policy.judge import judge

@@ -67,7 +67,7 @@ class _Review:
 
 
 def judge(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
-    """Return a plugin's configuration with the namespace prepended to shared names; report refused parts in `scope`.
+    """Return a plugin's configuration with the namespace prepended to shared names; report rejected parts in `scope`.
 
     Args:
         scope: The object that has the plugin.
@@ -249,7 +249,7 @@ def _check_host(review: _Review, place: _Place, target: Target | None, form: str
 
 
 def _wrong(review: _Review, place: _Place, form: str) -> None:
-    _note(review, place.steps, f"{_name(place)} is refused by {_SETTING}: it must be {form}")
+    _note(review, place.steps, f"{_name(place)} is rejected by {_SETTING}: it must be {form}")
 
 
 def _refuse_field(review: _Review, place: _Place, why: str) -> None:
@@ -257,7 +257,7 @@ def _refuse_field(review: _Review, place: _Place, why: str) -> None:
 
 
 def _refuse(review: _Review, steps: Steps, what: str, why: str) -> None:
-    _note(review, steps, f"{what} is refused by {_SETTING}: it {why}; {_REMEDY}")
+    _note(review, steps, f"{what} is rejected by {_SETTING}: it {why}; {_REMEDY}")
 
 
 def _note(review: _Review, steps: Steps, message: str) -> None:

@@ -1,7 +1,7 @@
 """The notation of a review: a verdict, the reason, and a rule for each field.
 
 Paths are written as in messages: `rules[].match` is a field of each item of a list, `headers.*` any key of a mapping,
-`checks.{host,port}` two fields. A list of strings or numbers needs no brackets. Paths without a rule are refused.
+`checks.{host,port}` two fields. A list of strings or numbers needs no brackets. Paths without a rule are rejected.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Kind(Enum):
     PATH = "A path that is appended to an address. It must begin with `/`."
     REWRITES = "Pairs of a pattern and its replacement, which must begin with `/` or with a group that always does."
     WORD = "A part of an address: letters, digits, `-` and `_` only."
-    PORT = "A port to probe. Ports that `kubernetes.internal_addresses` lists with a host are refused."
+    PORT = "A port to probe. Ports that `kubernetes.internal_addresses` lists with a host are rejected."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."
     CACHE_KEY = "The key of a cache that all routes of a gateway share. The controller adds the namespace as a prefix."
     CONSUMER = "The username of a consumer of the object's namespace."
     CODE = "Code, subject to `kubernetes.code_plugins`."
     PLUGINS = "Plugins inside this plugin. Each is reviewed."
-    REFUSED = "Refused; see the reason."
+    REFUSED = "Rejected; see the reason."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Rule:
     Attributes:
         path: The field.
         kind: What it contains.
-        reason: Why it is refused, if it is.
+        reason: Why it is rejected, if it is.
     """
 
     path: str
@@ -67,7 +67,7 @@ class Plugin:
     """The review of one plugin.
 
     Attributes:
-        reason: Why it is allowed or refused, as the rest of a sentence.
+        reason: Why it is allowed or rejected, as the rest of a sentence.
         rules: The rules of its fields.
         allowed: Whether objects may use it.
         for_consumers: Whether an ApisixConsumer may use it; otherwise only routes.
@@ -86,7 +86,7 @@ def allow(reason: str, refused: Mapping[str, str] | None = None, *, older: str =
 
     Args:
         reason: Why.
-        refused: Fields → why these are refused.
+        refused: Fields → why they are rejected.
         older: Harmless fields of earlier versions.
         rules: Kind in lower case → fields, separated by spaces.
     """
@@ -102,7 +102,7 @@ def credentials(reason: str, *, older: str = "", **rules: str) -> Plugin:
 
 
 def refuse(reason: str) -> Plugin:
-    """Return the review of a refused plugin."""
+    """Return the review of a plugin that is rejected."""
     return Plugin(reason)
 
 

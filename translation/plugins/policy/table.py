@@ -9,7 +9,7 @@ from translation.plugins.policy.observing import OBSERVING
 from translation.plugins.policy.routing import ROUTING
 
 PLUGINS: Mapping[str, Plugin] = {**ROUTING, **ACCESS, **OBSERVING, **FUNCTIONS}
-"""Plugin → its review. A plugin that is absent is refused, except those in `translation.plugins.code`."""
+"""Plugin → its review. A plugin that is absent is rejected, except those in `translation.plugins.code`."""
 
 ACTIONS: Mapping[str, Plugin] = {"return": allow("Answers with a status.", plain="code")}
 """Actions of the plugin workflow that are not plugins."""

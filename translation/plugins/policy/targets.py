@@ -1,8 +1,8 @@
 """The destination of a string in a plugin: the host of an address or URL, in notations that every parser reads alike.
 
 Only plain notations are accepted. Anything that a gateway or a library of its plugins might parse differently is
-refused: user names and passwords before the host, a question mark directly after it (some parsers find the host after a
-later `@`), variables, escapes, backslashes, Unix sockets.
+rejected: user names and passwords before the host, a question mark directly after it (some parsers find the host after
+a later `@`), variables, escapes, backslashes, Unix sockets.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def keeps_path(pattern: str, replacement: str) -> bool:
     """Return whether a path stays a path when the match of a pattern in it is replaced.
 
     Either the replacement begins with a slash, or with a group of the pattern that always does: one that is neither
-    optional nor one of several choices. More complex patterns are refused.
+    optional nor one of several choices. More complex patterns are rejected.
     """
     if replacement.startswith("/"):
         return True

@@ -173,7 +173,7 @@ class Defaults:
         except GatewayError as error:
             if error.status is None:
                 raise
-            self._log.info("defaults.refused", path=path, error=str(error))
+            self._log.info("defaults.unavailable", path=path, error=str(error))
             response = None
         self._responses[path] = self._clock.monotonic(), response if isinstance(response, dict) else {}
 

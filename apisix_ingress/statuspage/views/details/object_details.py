@@ -16,7 +16,7 @@ from apisix_ingress.statuspage.views.records import record_row
 
 
 def thing(facts: PageInputs, snapshot: Snapshot, key: ObjectKey) -> JsonObject | None:
-    """Return all about one object; None if it is unknown."""
+    """Return the details of an object; None if it is unknown."""
     world = facts.world
     own, report = world.desired.of_owner(key), world.reports.get(key)
     if report is None and not own:

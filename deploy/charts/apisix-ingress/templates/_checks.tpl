@@ -1,4 +1,4 @@
-{{- /* What the schema cannot compare. The program refuses these values as well, but only when a Pod starts. */ -}}
+{{- /* What the schema cannot compare. The program rejects these values as well, but only when a Pod starts. */ -}}
 
 {{- /* The seconds of a duration: a text such as 1m30s, or a number of seconds. */ -}}
 {{- define "apisix-ingress.seconds" -}}

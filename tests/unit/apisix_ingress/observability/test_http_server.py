@@ -72,11 +72,11 @@ async def test_broken_check_is_a_reason_not_a_broken_probe() -> None:
 
 
 async def test_note_is_reported_and_leaves_the_pod_ready() -> None:
-    readiness, noted = Readiness(), ["cluster a refuses the admin key"]
+    readiness, noted = Readiness(), ["cluster a rejects the admin key"]
     readiness.add("synced", lambda: None)
     readiness.add_note("clusters", lambda: noted[0] if noted else None)
     async with client(make_server(readiness)) as get:
-        want = {"status": "ok", "checks": {"synced": "ok"}, "notes": {"clusters": "cluster a refuses the admin key"}}
+        want = {"status": "ok", "checks": {"synced": "ok"}, "notes": {"clusters": "cluster a rejects the admin key"}}
         assert await get("/readyz") == (200, want)
         noted.clear()
         assert await get("/readyz") == (200, {"status": "ok", "checks": {"synced": "ok"}})

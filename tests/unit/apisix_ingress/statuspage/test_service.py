@@ -199,9 +199,9 @@ async def test_a_body_too_large_for_yaml_is_shown_as_json() -> None:
 async def test_a_follower_reports_a_refused_admin_key() -> None:
     async with served(stage_of(shop(), clusters=[ScriptedCluster(taken_over=False)])) as harness:
         harness.controller.leads, harness.controller.leader = False, "pod-b_2"
-        harness.controller.refused["default"] = "the gateway refuses the admin key: set clusters[0].admin_key"
+        harness.controller.refused["default"] = "the gateway rejects the admin key: set clusters[0].admin_key"
         (cluster,) = (await harness.data("overview"))["clusters"]
-        assert (cluster["state"], cluster["refused"]) == ("admin key refused", harness.controller.refused["default"])
+        assert (cluster["state"], cluster["refused"]) == ("admin key rejected", harness.controller.refused["default"])
         page = (await harness.ask("/status")).text
         assert "This replica could not write here as leader." in page
         assert "Writes are paused." not in page

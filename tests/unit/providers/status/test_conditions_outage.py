@@ -12,7 +12,7 @@ from tests.unit.providers.status.test_conditions import OWNER, ROUTE, UPSTREAM, 
 
 DOWN = RecordState("unreachable", "PUT routes/1: ConnectError: Connection refused", is_away=True)
 BEHIND = RecordState("waiting", "waits for upstreams/1: PUT upstreams/1: no answer within 5 s", is_away=True)
-KEYLESS = RecordState("unreachable", "the gateway refuses the admin key (no token): set clusters[0].admin_key")
+KEYLESS = RecordState("unreachable", "the gateway rejects the admin key (no token): set clusters[0].admin_key")
 REFUSED = RecordState("rejected", f"{AWAY}PUT routes/1: HTTP 503: a")
 
 

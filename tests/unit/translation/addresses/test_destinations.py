@@ -160,7 +160,7 @@ def test_own_names_and_names_unknown_to_the_cluster_are_allowed(host: str) -> No
 )
 def test_the_api_server_is_never_a_backend(host: str) -> None:
     (problem,) = tried(host.lower())
-    assert "is the API server, which is refused by the controller's setting kubernetes.external_addresses" in problem
+    assert "is the API server, which is rejected by the controller's setting kubernetes.external_addresses" in problem
 
 
 @pytest.mark.parametrize("host", ["cluster.local", "svc.cluster.local", "victim.svc.cluster.local", "x.cluster.local"])
@@ -344,7 +344,7 @@ def test_only_dns_finds_nodes_if_internal_addresses_are_refused(kind: str) -> No
     found = settle(raw, referring(), options=STRICT)
     (problem,) = told(found)
     assert problem == (
-        f"spec.discovery.type: {kind!r} discovers nodes that cannot be checked, which is refused by the controller's "
+        f"spec.discovery.type: {kind!r} discovers nodes that cannot be checked, which is rejected by the controller's "
         "setting kubernetes.external_addresses: refuse-internal; use dns, or backends"
     )
     assert bodies(found) == {}

@@ -1,4 +1,4 @@
-"""Internal addresses: which are refused by the settings, in every notation, and which are not."""
+"""Internal addresses: which are rejected by the settings, in every notation, and which are not."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_listed_address_is_refused_on_its_port_only_if_a_node_has_one() -> None:
 
     assert told("192.0.2.8", 80) == []
     assert told("192.0.2.8", 2379) == [
-        "spec.externalNodes[0].name: '192.0.2.8' is an internal address, which is refused by the controller's setting "
+        "spec.externalNodes[0].name: '192.0.2.8' is an internal address, which is rejected by the controller's setting "
         "kubernetes.internal_addresses; use another host"
     ]
 
@@ -197,7 +197,7 @@ def referring() -> JsonObject:
 
 
 MESSAGE = (
-    "which is refused by the controller's setting kubernetes.external_addresses: refuse-internal; use another host"
+    "which is rejected by the controller's setting kubernetes.external_addresses: refuse-internal; use another host"
 )
 
 

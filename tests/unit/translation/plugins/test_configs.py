@@ -104,7 +104,7 @@ def test_plugin_that_runs_code_is_refused_if_the_settings_say_so(name: str) -> N
     assert told(translate(plugin)[1]) == []
     _, scope = translate({"name": "cors"}, plugin, options=REFUSE)
     assert [str(problem) for problem in scope.problems] == [
-        f"spec.plugins[1].name: plugin {name} is refused by the controller's setting "
+        f"spec.plugins[1].name: plugin {name} is rejected by the controller's setting "
         "kubernetes.code_plugins: refuse; remove it"
     ]
     assert told(scope) == [("error", "CodeRefused", "spec.plugins[1].name")]
@@ -122,7 +122,7 @@ def test_code_in_the_meta_of_a_harmless_plugin_is_refused_from_a_secret_too() ->
         assert told(translate(plugin, objects=(hidden,))[1]) == []
         _, scope = translate(plugin, objects=(hidden,), options=REFUSE)
         assert told(scope) == [("error", "CodeRefused", "spec.plugins[0].config")]
-        assert "_meta.pre_function of plugin cors is refused" in scope.problems[0].message
+        assert "_meta.pre_function of plugin cors is rejected" in scope.problems[0].message
 
 
 def test_other_meta_of_a_plugin_is_let_through() -> None:

@@ -50,8 +50,8 @@ async def test_refused_body_is_rejected_in_the_gateways_words(status: int, body:
 @pytest.mark.parametrize(
     ("status", "want"),
     [
-        (401, "the gateway refuses the admin key (failed to check token: wrong apikey ***): set admin_key to "),
-        (403, "the gateway refuses this client (failed to check token: wrong apikey ***): check allow_admin in "),
+        (401, "the gateway rejects the admin key (failed to check token: wrong apikey ***): set admin_key to "),
+        (403, "the gateway rejects this client (failed to check token: wrong apikey ***): check allow_admin in "),
     ],
 )
 async def test_refused_key_is_unauthorized_and_not_shown(status: int, want: str) -> None:

@@ -92,7 +92,7 @@ async def test_records_are_requested_one_by_one_without_a_complete_list() -> Non
     "error",
     [
         GatewayUnavailable("no answer"),
-        GatewayUnauthorized("the gateway refuses the admin key"),
+        GatewayUnauthorized("the gateway rejects the admin key"),
         GatewayRejected(404, "this gateway is standalone"),
         RuntimeError("a mistake of ours"),
         b"<html>",

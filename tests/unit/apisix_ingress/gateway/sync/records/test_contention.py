@@ -26,7 +26,7 @@ def rule(key: RecordKey, *plugins: str) -> Record:
 
 
 class Lagging:
-    """Has the stage's gateway refuse what another record in its memory has; it learns of each write a while later."""
+    """Has the stage's gateway reject what another record in its memory has; it learns of each write a while later."""
 
     def __init__(self, stage: Stage) -> None:
         self.asked: list[RecordKey] = []

@@ -1,4 +1,4 @@
-"""Records of which one takes over what another one has, where a gateway refuses both to have it."""
+"""Records of which one takes over what another one has, where a gateway rejects both to have it."""
 
 import asyncio
 from typing import Any
@@ -27,7 +27,7 @@ def rule(key: RecordKey, *plugins: str) -> Record:
 
 
 class Exclusive:
-    """Has the stage's gateway refuse a plugin that another global rule has; notes each write with its outcome."""
+    """Has the stage's gateway reject a plugin that another global rule has; notes each write with its outcome."""
 
     def __init__(self, stage: Stage) -> None:
         self.tries: list[tuple[RecordKey, bool]] = []
