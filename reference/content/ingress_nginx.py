@@ -34,7 +34,10 @@ These differences apply to every host, whatever its annotations:
 * The gateway's `config.yaml` determines whether request headers with an underscore or other unusual characters in their
   names are passed or dropped.
 * With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend.
-* Namespaces can share hosts, unless `kubernetes.host_ownership` restricts a host to one of them.
+* Namespaces can share hosts, and a canary may be in another namespace than the Ingress whose requests it shares, unless
+  `kubernetes.host_ownership` restricts a host to one namespace, as `preset: multi-tenant` does. Then the owner of the
+  host has to share it with the namespace of the canary (annotation `apisix.apache.org/share-hosts-with`). Otherwise the
+  canary gets no requests, and its Ingress reports [AIX0511](codes/AIX0511.md).
 * If `kubernetes.external_addresses` restricts addresses, `auth-url` and `mirror-target` must be plain URLs with a
   permitted address.
 * With `kubernetes.plugins: reviewed`, a path responds with 503 if `auth-secret` contains a password hash that takes

@@ -71,21 +71,34 @@ def build_server(host: str, sources: Sequence[Source]) -> Server | None:
     mains = tuple(source for source in sources if not source.canary)
     if not mains and host != CATCH_ALL:
         return None
-    found: dict[tuple[str, str], Location] = {}
+    found = own_locations(host, mains)
+    regex = any(location.regex for location in found.values())
+    split = _split(found.values())
+    by_text = sorted(split, key=lambda location: location.path, reverse=True)
+    return Server(host, mains, tuple(sorted(by_text, key=lambda location: -len(location.path))), regex)
+
+
+def own_locations(host: str, mains: Sequence[Source]) -> dict[tuple[str, bool], Location]:
+    """Return the locations of a host as its Ingresses name them, in the order in which nginx adds them.
+
+    Args:
+        host: The name.
+        mains: Its Ingresses, the oldest first, without canaries.
+
+    Returns:
+        Path and whether it is exact → its location.
+    """
     first = _catch_all(mains) if host == CATCH_ALL else _unmatched(mains[0])
-    found[first.path, first.type] = first
+    found = {(first.path, False): first}
     for source in mains:
         for path in source.paths(host):
             if path.backend.service is None:
                 continue
             kind: Literal["Exact", "Prefix"] = "Exact" if path.path_type == "Exact" else "Prefix"
-            key = (path.path or ROOT, kind)
+            key = (path.path or ROOT, kind == "Exact")
             if key not in found or found[key].is_default:
-                found[key] = Location(*key, source, path.backend.service, key[0])
-    regex = any(location.regex for location in found.values())
-    split = _split(found.values())
-    by_text = sorted(split, key=lambda location: location.path, reverse=True)
-    return Server(host, mains, tuple(sorted(by_text, key=lambda location: -len(location.path))), regex)
+                found[key] = Location(key[0], kind, source, path.backend.service, key[0])
+    return found
 
 
 def _unmatched(source: Source) -> Location:

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import (
+    EVERY_SERVER,
     NGINX_AFFINITY_INDEX,
     NGINX_CANARY_INDEX,
     NGINX_HOST_INDEX,
@@ -20,7 +21,7 @@ from translation.core.scope import CLASS_ANNOTATION, class_is_ours, class_of, in
 from translation.hosts.host_owners import HostOwners
 from translation.ingress_spec import IngressSpec, Path
 from translation.nginx.options import CATCH_ALL, NginxOptions
-from translation.nginx.parsing import parsed
+from translation.nginx.parsing import host_of, parsed
 from translation.nginx.tables.annotations import SNIPPETS
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.findings import Finding
@@ -46,6 +47,12 @@ class Source:
     by_host: Mapping[str, tuple[Path, ...]]
     closed: str = ""
     shut: str = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The servers that it contributes to."""
+        named = dict.fromkeys(host_of(rule.host) for rule in self.spec.rules)
+        return tuple(named | {CATCH_ALL: None} if self.spec.default_backend else named)
 
     @property
     def canary(self) -> bool:
@@ -107,10 +114,16 @@ def sources_with_affinity(
     return [source for source in found if not source.canary and source.values.text("affinity") == "cookie"]
 
 
-def canaries_in(view: View, options: Options, nginx: NginxOptions, namespace: str) -> Iterator[Source]:
-    """Yield the canaries of a namespace, the oldest first."""
-    found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_CANARY_INDEX, namespace))
+def canaries_on(view: View, options: Options, nginx: NginxOptions, host: str = EVERY_SERVER) -> Iterator[Source]:
+    """Yield the canaries of any namespace that name a host, or all canaries, the oldest first."""
+    found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_CANARY_INDEX, host))
     return (source for source in found if source.canary)
+
+
+def in_order(sources: Iterable[Source]) -> list[Source]:
+    """Return Ingresses in the order in which ingress-nginx reads them."""
+    by_name = sorted(sources, key=lambda each: each.meta.key, reverse=True)
+    return sorted(by_name, key=lambda each: each.meta.created)
 
 
 def _sources(view: View, options: Options, nginx: NginxOptions, index: IndexKey) -> Iterator[Source]:

@@ -51,7 +51,10 @@ NGINX_SERVICE_INDEX = "nginx-service"
 """Index of Ingresses: `namespace/service` of each Service that their paths name."""
 
 NGINX_CANARY_INDEX = "nginx-canary"
-"""Index of Ingresses: the namespaces of possible canaries, by any prefix of the annotation."""
+"""Index of Ingresses that may be canaries, by any prefix of the annotation: their servers, and `EVERY_SERVER`."""
+
+EVERY_SERVER = "*"
+"""Value of `NGINX_CANARY_INDEX` that all of them have."""
 
 NGINX_AFFINITY_INDEX = "nginx-affinity"
 """Index of Ingresses that may ask for affinity: `namespace/service` of each Service that their paths name."""
@@ -176,5 +179,6 @@ def nginx_affinities(item: kube.CustomObject) -> Iterable[str]:
 
 
 def nginx_canaries(item: kube.CustomObject) -> Iterable[str]:
-    """Return the namespace of an Ingress that may be a canary."""
-    return (item.meta.namespace,) if any(name.endswith("/canary") for name in item.meta.annotations) else ()
+    """Return the ingress-nginx servers of an Ingress that may be a canary."""
+    found = any(name.endswith("/canary") for name in item.meta.annotations)
+    return (*nginx_hosts(item), EVERY_SERVER) if found else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -17,6 +18,9 @@ from translation.nginx.servers import Location, Server
 from translation.nginx.sources import Source
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
+
+BackendKey: TypeAlias = tuple[str, str, int | str]
+"""An upstream of nginx: namespace, Service, and its port as the Ingress names it."""
 
 NO_VALUES = Values({})
 
@@ -50,11 +54,15 @@ class Services:
     """What Ingresses of any host say about Services; found once for all locations of a host.
 
     Attributes:
-        canaries: Namespace → Service → its canary, with the Service of the canary.
+        canaries: Backend → the Ingress with its canary, and the Service of the canary; None without one.
+        shares: Host → backend → the canaries on that host, the oldest first, with their Services.
+        backends: Ingress → its backends.
         values: Service → the annotations that apply to all of it; None if no Ingress names it.
     """
 
-    canaries: dict[str, dict[str, tuple[Source, ServiceBackend]]] = field(default_factory=dict)
+    canaries: dict[BackendKey, tuple[Source, ServiceBackend] | None] = field(default_factory=dict)
+    shares: dict[str, Mapping[BackendKey, Sequence[tuple[Source, ServiceBackend]]]] = field(default_factory=dict)
+    backends: dict[ObjectKey, frozenset[BackendKey]] = field(default_factory=dict)
     values: dict[ObjectKey, Values | None] = field(default_factory=dict)
 
 

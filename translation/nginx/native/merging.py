@@ -30,6 +30,7 @@ class Merged:
     Attributes:
         plugins: By name.
         shares: Backends; empty where the plugins answer.
+        main: The backend beside which a canary has its share; None where the plugins answer.
         timeout: Seconds by phase.
         cases: Requests with other backends, first match first: conditions on headers, and the backends.
         closed: Why it answers 503; empty if it does not.
@@ -38,6 +39,7 @@ class Merged:
 
     plugins: Plugins
     shares: tuple[Share, ...] = ()
+    main: Share | None = None
     timeout: Mapping[str, float] = field(default_factory=dict)
     cases: tuple[tuple[tuple[Var, ...], tuple[Share, ...]], ...] = ()
     closed: str = ""
@@ -75,7 +77,8 @@ def merged(place: Place, *, scheme: str = "") -> Merged:
         _join(found, of_place)
     if any(host.startswith("*.") for host in place.hosts):
         found.differs[_LABELS] = None
-    return Merged(found.plugins, last.shares, last.timeout, tuple(found.cases), differs=tuple(found.differs))
+    cases, differs = tuple(found.cases), tuple(found.differs)
+    return Merged(found.plugins, last.shares, last.main, last.timeout, cases, differs=differs)
 
 
 def _without(step: Step, name: str) -> Step:

@@ -57,6 +57,7 @@ class Step:
         priority: Its priority in the gateway.
         plugins: By name.
         shares: Backends; empty where the plugins answer.
+        main: The backend of the location, also if `shares` has only its canary; None where the plugins answer.
         timeout: Seconds by phase; empty without a backend.
         limits: Plugins that all paths of the Ingress share.
     """
@@ -65,6 +66,7 @@ class Step:
     priority: int
     plugins: Mapping[str, JsonObject]
     shares: tuple[Share, ...] = ()
+    main: Share | None = None
     timeout: Mapping[str, float] = field(default_factory=dict)
     limits: Mapping[str, JsonObject] = field(default_factory=dict)
 

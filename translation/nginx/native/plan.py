@@ -42,6 +42,7 @@ _DEFAULT = "default"
 
 class _Fields(TypedDict):
     plugins: Mapping[str, JsonObject]
+    main: Share | None
     timeout: Mapping[str, float]
     limits: Mapping[str, JsonObject]
 
@@ -108,7 +109,7 @@ def _place(
     other: str,
 ) -> Place:
     source = at.source if at else None
-    claims = (share.claim.target.namespace for step in steps for share in step.shares)
+    claims = (step.main.claim.target.namespace for step in steps if step.main)
     namespace = next(claims, source.meta.namespace if source else other)
     kind: Literal["Exact", "Prefix", "Pattern"]
     kind = "Pattern" if pattern else "Prefix" if uris[0].endswith("*") else "Exact"
@@ -117,7 +118,7 @@ def _place(
 
 
 def _backend(place: Place, at: Location | None, view: View) -> Share | None:
-    served = next((step.shares[0] for step in place.steps if step.shares), None)
+    served = next((step.main for step in place.steps if step.main), None)
     if served or at is None or at.backend is None:
         return served
     key = ObjectKey("Service", place.namespace, at.backend.name)
@@ -133,8 +134,10 @@ def _steps(body: FrozenJson, known: _Records) -> Iterator[Step]:
     if answer := refused(plugins):
         plugins, upstream = dict(answer), ""
     split = plugins.pop(SPLIT, None)
+    main = Share(known.claims[upstream]) if upstream else None
     fields: _Fields = {
         "plugins": plugins,
+        "main": main,
         "timeout": body.get("timeout", {}) if upstream else {},
         "limits": known.limits.get(body.get("plugin_config_id", ""), {}),
     }
@@ -146,8 +149,7 @@ def _steps(body: FrozenJson, known: _Records) -> Iterator[Step]:
         yield Step((*when, *conditions), first - number, shares=shares, **fields)
         if not conditions:
             return
-    shares = (Share(known.claims[upstream]),) if upstream else ()
-    yield Step(when, first - len(rules), shares=shares, **fields)
+    yield Step(when, first - len(rules), shares=(main,) if main else (), **fields)
 
 
 def _key(body: FrozenJson) -> _Key:

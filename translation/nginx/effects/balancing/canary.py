@@ -1,17 +1,21 @@
 """Canaries: a canary Ingress takes a share of the requests for the Service of another Ingress with its host and path.
 
-The canary belongs to the Service: it takes its share at every location with that Service.
+The canary belongs to the backend: it takes its share at every location with that backend, on every host. As in
+ingress-nginx, canaries of all namespaces take part, unless a host belongs to a namespace (`host_ownership`): then the
+canary needs the host to be its own or shared with it.
+
+Source: mergeAlternativeBackends of ingress-nginx 1.15 (internal/ingress/controller/controller.go).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service
-from translation.ingress_spec import Path, ServiceBackend
+from translation.ingress_spec import ServiceBackend
 from translation.nginx.effects.balancing.backends import (
     claim,
     cookie_name,
@@ -19,12 +23,16 @@ from translation.nginx.effects.balancing.backends import (
     scheme_of,
     service_values,
 )
-from translation.nginx.effects.branches import Site
-from translation.nginx.parsing import host_of
-from translation.nginx.sources import Source, canaries_in, sources_of_host
+from translation.nginx.effects.branches import BackendKey, Site
+from translation.nginx.options import CATCH_ALL
+from translation.nginx.servers import Location, own_locations
+from translation.nginx.sources import Source, canaries_on, in_order, sources_of_host, sources_of_service
 from translation.nginx.tables.values import Values
 
 _HEX = "0123456789abcdef"
+
+_MANY_HOSTS = 16
+"""Hosts of a Service above which all canaries are read instead of those of each host."""
 
 
 def canary_plugins(site: Site, backend: ServiceBackend, main: str, *, first: bool = False) -> dict[str, JsonObject]:
@@ -104,46 +112,115 @@ def _rule(condition: list[str], upstreams: list[JsonObject]) -> JsonObject:
 
 
 def _canary_of(site: Site, backend: ServiceBackend) -> tuple[Source, ServiceBackend] | None:
-    """Return the oldest canary of a Service, with its own Service."""
-    known = site.services.canaries
-    found = known.get(site.namespace)
-    if found is None:
-        found = known[site.namespace] = _canaries(site)
-    return found.get(backend.name)
+    """Return the canary of a backend: the Ingress that says its share, and its Service."""
+    main, known = _key(site.namespace, backend), site.services.canaries
+    if main not in known:
+        known[main] = next(_canaries(site, main), None)
+    return known[main]
 
 
-def _canaries(site: Site) -> dict[str, tuple[Source, ServiceBackend]]:
-    """Return for each Service of a namespace its oldest canary: one with a host and path of the Service."""
+def _canaries(site: Site, main: BackendKey) -> Iterator[tuple[Source, ServiceBackend]]:
+    """Yield the canaries of a backend, the oldest first."""
+    found: dict[ObjectKey, tuple[Source, ServiceBackend]] = {}
+    for host in _hosts_of(site, main):
+        for canary, service in _shares(site, host).get(main, ()):
+            found.setdefault(canary.meta.key, (canary, service))
+    for canary in in_order(canary for canary, _ in found.values()):
+        service = found[canary.meta.key][1]
+        policy = None if _is_foreign(site, canary) else _policy(site, _key(canary.meta.namespace, service))
+        if policy is not None:
+            yield policy, service
+
+
+def _hosts_of(site: Site, main: BackendKey) -> Iterable[str]:
+    """Return the hosts that use the Service of a backend, or if there are many, those with canaries."""
     view, options, nginx = site.builder.view, site.builder.options, site.nginx
-    used: dict[str, dict[tuple[str, bool], list[str]]] = {}
-    found: dict[str, tuple[Source, ServiceBackend]] = {}
-    for canary in canaries_in(view, options, nginx, site.namespace):
-        for host in dict.fromkeys(host_of(rule.host) for rule in canary.spec.rules):
-            sources = sources_of_host(view, options, nginx, host)
-            if host not in used:
-                used[host] = _services(sources, site.namespace, host)
-            for path in canary.paths(host) if any(each.meta.key == canary.meta.key for each in sources) else ():
-                service = path.backend.service
-                for name in used[host].get(_key(path), ()) if service is not None else ():
-                    if service is not None and name != service.name:
-                        found.setdefault(name, (canary, service))
+    found: dict[str, None] = {}
+    for source in sources_of_service(view, options, nginx, *main[:2]):
+        found |= dict.fromkeys(source.hosts)
+        if len(found) > _MANY_HOSTS:
+            return dict.fromkeys(host for canary in canaries_on(view, options, nginx) for host in canary.hosts)
     return found
 
 
-def _services(sources: Iterable[Source], namespace: str, host: str) -> dict[tuple[str, bool], list[str]]:
-    """Return the Services of a namespace at each path of a host."""
-    found: dict[tuple[str, bool], list[str]] = {}
-    for source in sources:
-        if source.canary or source.meta.namespace != namespace:
+def _is_foreign(site: Site, canary: Source) -> bool:
+    """Return whether a canary is in a namespace that may not use the host of the location."""
+    namespace = canary.meta.namespace
+    return namespace != site.namespace and bool(site.builder.owners.refusal(namespace, _name(site.server.host)))
+
+
+def _name(host: str) -> str:
+    return "" if host == CATCH_ALL else host
+
+
+def _shares(site: Site, host: str) -> Mapping[BackendKey, Sequence[tuple[Source, ServiceBackend]]]:
+    """Return for each backend of a host the canaries there, the oldest first, with their Services."""
+    known = site.services.shares
+    if host in known:
+        return known[host]
+    found: dict[BackendKey, list[tuple[Source, ServiceBackend]]] = {}
+    known[host] = found
+    view, options, nginx = site.builder.view, site.builder.options, site.nginx
+    canaries = list(canaries_on(view, options, nginx, host))
+    mains = [each for each in sources_of_host(view, options, nginx, host) if not each.canary] if canaries else []
+    if not canaries or (not mains and host != CATCH_ALL):
+        return found
+    server = own_locations(host, mains)
+    places: dict[BackendKey, int] = {}
+    for place, location in enumerate(server.values()):
+        places.setdefault(_backend_of(location), place)
+    numbers = {at: place for place, at in enumerate(server)}
+    for canary in canaries:
+        if site.builder.owners.refusal(canary.meta.namespace, _name(host)):
             continue
-        for path in source.paths(host):
-            if path.backend.service is not None:
-                found.setdefault(_key(path), []).append(path.backend.service.name)
+        for at, service in _wanted(canary, host, server):
+            # A Service that the host serves itself is the canary only of locations before its own.
+            own = places.get(_key(canary.meta.namespace, service), len(server))
+            if at in server and numbers[at] < own:
+                found.setdefault(_backend_of(server[at]), []).append((canary, service))
     return found
 
 
-def _key(path: Path) -> tuple[str, bool]:
-    return path.path or "/", path.path_type == "Exact"
+def _wanted(
+    canary: Source, host: str, server: Iterable[tuple[str, bool]]
+) -> Iterator[tuple[tuple[str, bool], ServiceBackend]]:
+    """Yield the locations of a host of which a canary asks for a share: its paths, and for a default backend, all."""
+    default = canary.spec.default_backend
+    if host == CATCH_ALL and default and default.service:
+        yield from ((at, default.service) for at in server)
+    for path in canary.paths(host):
+        if path.backend.service:
+            yield (path.path, path.path_type == "Exact"), path.backend.service
+
+
+def _policy(site: Site, backend: BackendKey) -> Source | None:
+    """Return the canary whose annotations say the share of a backend; None if another Ingress named it first."""
+    namespace, name, _ = backend
+    known = site.services.backends
+    for source in sources_of_service(site.builder.view, site.builder.options, site.nginx, namespace, name):
+        if source.meta.key not in known:
+            known[source.meta.key] = frozenset(_backends(source))
+        if backend in known[source.meta.key]:
+            return source if source.canary else None
+    return None
+
+
+def _backends(source: Source) -> Iterator[BackendKey]:
+    paths = (path.backend for every in source.by_host.values() for path in every)
+    for backend in (source.spec.default_backend, *paths):
+        if backend and backend.service:
+            yield _key(source.meta.namespace, backend.service)
+
+
+def _backend_of(location: Location) -> BackendKey:
+    """Return the backend of a location; empty for that of the controller."""
+    if location.source is None or location.backend is None:
+        return "", "", 0
+    return _key(location.source.meta.namespace, location.backend)
+
+
+def _key(namespace: str, service: ServiceBackend) -> BackendKey:
+    return namespace, service.name, service.port.number or service.port.name
 
 
 def _readable(header: str) -> bool:

@@ -14,6 +14,11 @@ from translation.nginx.native.objects.tls import apisix_tls
 from translation.nginx.native.objects.upstreams import Upstreams, timeout
 from translation.nginx.native.plugins import CLOSED, plain_plugins
 
+_NO_CANARY = (
+    "the canary in namespace {} gets no requests: an ApisixRoute refers to Services of its own namespace; move the"
+    " canary's Service there, or use --to httproute"
+)
+
 
 def write_apisix_routes(plan: HostPlan, upstreams: Upstreams, ingress_class: str) -> Written:
     """Return the ApisixRoutes, ApisixPluginConfigs and ApisixTls of a host."""
@@ -60,6 +65,10 @@ class _Writer:
 
     def _step(self, place: Place, step: Step, clients: tuple[str, ...]) -> None:
         plain = plain_plugins(step.plugins)
+        if step.main and (elsewhere := _outside(step, place)):
+            own = tuple(share for share in step.shares if share.claim.target.namespace == place.namespace)
+            step = replace(step, shares=own or (step.main,))
+            self.notes[Note(self.plan.host, place.path, "differs", _NO_CANARY.format(elsewhere))] = None
         why, different = self.upstreams.add(step.shares, step.timeout) if not plain.closed else (plain.closed, ())
         if why:
             self.notes[Note(self.plan.host, place.path, "closed", why)] = None
@@ -94,6 +103,12 @@ class _Writer:
             self._limits[key] = step.limits
             rule["plugin_config_name"] = key.name
         return rule
+
+
+def _outside(step: Step, place: Place) -> str:
+    """Return the namespace of a canary that is not the one of its location; empty if all are."""
+    spaces = (share.claim.target.namespace for share in step.shares)
+    return next((space for space in spaces if space != place.namespace), "")
 
 
 def plugin_list(plugins: Mapping[str, JsonObject]) -> list[JsonObject]:

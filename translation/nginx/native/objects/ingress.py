@@ -67,7 +67,7 @@ class _Writer:
         """Add a path."""
         place, action = path.place, path.action
         if not action.closed and action.shares:
-            why, different = self.upstreams.add(action.shares, action.timeout)
+            why, different = self.upstreams.add((action.main or action.shares[0],), action.timeout)
             action = action.as_closed(why) if why else action
             self._note(path, "differs", *different)
         pattern = _pattern(path)
@@ -77,7 +77,7 @@ class _Writer:
         if action.closed:
             self._note(path, "closed", action.closed)
         self._note(path, "differs", *action.differs)
-        if action.cases or len(action.shares) > 1:
+        if action.cases or action.shares not in ((), (action.main,)):
             self._note(
                 path,
                 "differs",
@@ -107,7 +107,7 @@ class _Writer:
 
     def _backend(self, path: Path, action: Merged) -> JsonObject | None:
         """Return a backend; where plugins answer, an Ingress still needs one."""
-        share = action.shares[0] if action.shares else self.plan.any_backend(path.place)
+        share = action.main or self.plan.any_backend(path.place)
         if share is None:
             return None
         return {"service": {"name": share.claim.target.name, "port": {"number": share.claim.port}}}

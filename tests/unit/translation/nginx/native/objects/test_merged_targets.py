@@ -9,6 +9,7 @@ import pytest
 from tests.unit.translation.nginx.native.written import kinds, notes, served, written
 from tests.unit.translation.nginx.objects import SERVICE, ingress
 from translation.nginx.native.model import Target
+from translation.nginx.native.write import Manifests
 
 BOTH = pytest.mark.parametrize("target", ["ingress", "httproute"])
 
@@ -113,6 +114,8 @@ def test_a_canary_of_an_ingress_gets_no_requests_and_that_is_noted() -> None:
     found = written("ingress", ingress("web", ("/", "Prefix")), canary, new)
 
     assert any("canary" in reason for reason in notes(found, "differs"))
+    (native,) = (item for item in found.hosts["shop.test"] if item["kind"] == "Ingress")
+    assert native["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"] == "web"
 
 
 def test_an_http_route_keeps_headers_and_weights_of_a_canary() -> None:
@@ -139,6 +142,27 @@ def test_a_backend_in_another_namespace_gets_a_grant() -> None:
     (grant,) = (item for item in found.hosts["shop.test"] if item["kind"] == "ReferenceGrant")
     assert grant["metadata"]["namespace"] == "team"
     assert grant["spec"]["from"][0]["namespace"] == "shop"
+
+
+@pytest.mark.parametrize("share", [{"canary_weight": "20"}, {"canary_weight": "100"}, {"canary_by_header": "X-New"}])
+def test_a_canary_of_another_namespace_needs_http_routes(share: dict[str, Any]) -> None:
+    canary = ingress("canary", ("/", "Prefix"), service="new", age=1, canary="true", **share)
+    canary["metadata"]["namespace"] = "team"
+    new = {"kind": "Service", "metadata": {"name": "new", "namespace": "team"}, "spec": {"ports": [{"port": 80}]}}
+
+    granted = written("httproute", ingress("web", ("/", "Prefix")), canary, new)
+    others = [written(target, ingress("web", ("/", "Prefix")), canary, new) for target in ("apisixroute", "ingress")]
+
+    named = {(each["name"], each.get("namespace")) for rule in _rules(granted) for each in rule["backendRefs"]}
+    assert ("new", "team") in named
+    for found in others:
+        assert any("canary" in reason for reason in notes(found, "differs"))
+        assert all(item["metadata"].get("namespace") == "shop" for item in found.hosts["shop.test"])
+        assert "'new'" not in str(found.hosts["shop.test"])
+
+
+def _rules(found: Manifests) -> list[Any]:
+    return [rule for item in found.hosts["shop.test"] if item["kind"] == "HTTPRoute" for rule in item["spec"]["rules"]]
 
 
 def test_listeners_of_a_host_are_in_a_listener_set() -> None:
