@@ -36,7 +36,7 @@ from translation.nginx.effects.protection.client_certificates import (
     certificate_headers,
     name_check,
 )
-from translation.nginx.effects.protection.limits import limits_id
+from translation.nginx.effects.protection.limits import limit_functions, limits_id
 from translation.nginx.effects.redirects import https_redirects, location_redirect, redirects_http
 from translation.nginx.effects.requests import body_limit, forwarded, proxy_rewrite, request_id
 from translation.nginx.effects.responses import (
@@ -104,12 +104,12 @@ def _served(
     fields: JsonObject = {"plugin_config_id": limited} if limited else {}
     upstream = ""
     if isinstance(backend, int):
-        plugins |= answer(backend) | attached(guard.functions)
+        plugins |= answer(backend) | attached([*limit_functions(site), *guard.functions])
     else:
         upstream = backend
         plugins |= _passing(site, scheme, check, backend)
-        own = own_requests(site, scheme_of(site) or scheme)
-        plugins |= attached([*forwarded(site, scheme), *guard.functions, *mirror(site), *changed_answers(site), *own])
+        own, guards = own_requests(site), (*limit_functions(site), *guard.functions)
+        plugins |= attached([*forwarded(site, scheme), *guards, *mirror(site), *changed_answers(site), *own])
         if own and "413" in shown_statuses(site):
             plugins.pop("client-control", None)
         fields["timeout"] = timeouts(site)

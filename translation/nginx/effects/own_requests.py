@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service
 from translation.ingress_spec import Port
-from translation.nginx.effects.balancing.backends import claim, never_reads, own_default, timeouts
+from translation.nginx.effects.balancing.backends import claim, never_reads, own_default, scheme_of, timeouts
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import body_limit
 from translation.nginx.functions.attached import Function, attached
@@ -22,7 +22,7 @@ _STATUS = "http_"
 _TRIES = 3
 
 
-def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
+def own_requests(site: Site) -> tuple[Function, ...]:
     """Return the functions that ask the backend in place of the gateway, where that is needed."""
     errors = _errors(site)
     again = _asked_again(site)
@@ -30,7 +30,7 @@ def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
     by_status = any(word != "error" for word in again)
     odd_path = site.location.target and not site.location.target.startswith("/")
     times = timeouts(site) | ({"late": True} if never_reads(site) else {})
-    if scheme not in ("http", "https") or not (errors or by_status or version == "1.0" or odd_path or "late" in times):
+    if not _asks(site) or not (errors or by_status or version == "1.0" or odd_path or "late" in times):
         return ()
     tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
     wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": times}
@@ -46,10 +46,18 @@ def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
 
 
 def shown_statuses(site: Site) -> JsonObject:
-    """Return the statuses for which the backend for errors is asked, as a set that Lua reads."""
-    errors = _errors(site)
+    """Return the statuses for which the backend for errors is asked, as a set that Lua reads.
+
+    Functions send no requests to gRPC backends, so a refused request gets the status without a page.
+    """
+    errors = _errors(site) if _asks(site) else None
     found: JsonObject = errors["codes"] if errors else {}
     return found
+
+
+def shown_by_ingress(site: Site) -> tuple[str, ...]:
+    """Return the statuses that have pages at some path of the Ingress."""
+    return _statuses(site) if _asks(site) else ()
 
 
 def shown(site: Site, branch: Branch) -> Branch:
@@ -62,10 +70,20 @@ def shown(site: Site, branch: Branch) -> Branch:
     return replace(branch, plugins=attached([Function(ASK, wanted, asks=True)]), upstream=errors["upstream"])
 
 
+def _asks(site: Site) -> bool:
+    """Return whether functions can send requests to the backend."""
+    return scheme_of(site) in ("http", "https", "")
+
+
+def _statuses(site: Site) -> tuple[str, ...]:
+    """Return the statuses that the annotation or the ConfigMap lists."""
+    own = site.values.text("custom-http-errors")
+    return tuple(_codes(own)) if own else site.config.words("custom-http-errors")
+
+
 def _errors(site: Site) -> JsonObject | None:
     """Return the statuses that are shown by another backend, and which one that is; None without any."""
-    own = site.values.text("custom-http-errors")
-    codes = _codes(own) if own else list(site.config.words("custom-http-errors"))
+    own, codes = site.values.text("custom-http-errors"), _statuses(site)
     source, backend = site.location.source, site.location.backend
     if not codes or source is None or backend is None:
         return None

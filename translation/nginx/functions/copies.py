@@ -44,6 +44,7 @@ local function copy(premature, uri, request)
     if not answer then core.log.warn("mirror-target: ", err) end
 end
 return function(conf, ctx)
+    if ctx.ingress_nginx_refused then return end
     local want = conf.{FIELD}.mirror
     local uri, headers = core.utils.resolve_var(want.uri, ctx.var), sent()
     if want.with_query and ctx.var.args then uri = uri .. "?" .. ctx.var.args end

@@ -181,6 +181,7 @@ local function refused(want, ctx, status)
 end
 return function(conf, ctx)
     local want = conf.{FIELD}
+    if ctx.ingress_nginx_refused then return end
     if want.basic then
         local status = basic(want.basic, ctx)
         if status then return refused(want, ctx, status) end

@@ -42,7 +42,7 @@ MIRRORED = approximate(
     "The target is not valid: nothing is mirrored. ingress-nginx sends a copy with the path `/_mirror-…` to the host."
 )
 CACHE = approximate("Each worker process of the gateway caches the responses of the authentication service separately.")
-ERRORS = approximate("Requests beyond a limit get the error without a page.")
+ERRORS = approximate("Requests beyond `limit-connections` get the error without a page.")
 KEEPALIVE = approximate("Connections to the authentication service are kept alive with the gateway's defaults.")
 
 

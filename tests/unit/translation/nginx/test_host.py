@@ -327,6 +327,66 @@ def test_refused_requests_never_reach_the_backend_where_their_page_is_shown() ->
             assert asking(body)["errors"]["codes"] == {"401": True, "403": True}
 
 
+def test_a_grpc_backend_is_guarded_without_pages_for_refused_requests() -> None:
+    secret = {
+        "kind": "Secret",
+        "metadata": {"name": "users", "namespace": "shop"},
+        "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
+    }
+    guarded = ingress(
+        "web", ("/", "Prefix"), custom_http_errors="401", default_backend="errors", auth_type="basic",
+        auth_secret="users", backend_protocol="GRPC",
+    )  # fmt: skip
+
+    got = [body for body in routes(translated(guarded, ERRORS, secret)) if body.get("upstream_id")]
+
+    assert len(got) == 2
+    for body in got:
+        assert not asking(body)
+        assert "shown" not in body["plugins"]["serverless-pre-function"]["ingress_nginx"]
+
+
+def limiting(body: FrozenJson) -> FrozenJson:
+    """Return what the function of a route reads that limits requests; empty without one."""
+    found: FrozenJson = early(body).get("limits", {})
+    return found
+
+
+def early(body: FrozenJson) -> FrozenJson:
+    """Return what the functions of a route read that run before the backend is asked."""
+    found: FrozenJson = body.get("plugins", {}).get("serverless-pre-function", {}).get("ingress_nginx", {})
+    return found
+
+
+def test_a_page_is_shown_for_requests_beyond_a_limit() -> None:
+    limited = ingress(
+        "web", ("/", "Prefix"), custom_http_errors="503", default_backend="errors", limit_rps="2", limit_rpm="60",
+        limit_connections="3", limit_allowlist="192.0.2.0/24",
+    )  # fmt: skip
+
+    got = translated(limited, ERRORS)
+
+    want = {
+        "id": "ingress-nginx:shop_web_limits", "rate": 2, "burst": 10, "count": 360, "seconds": 60, "status": 503,
+        "shown": True, "spared": ["192.0.2.0/24"],
+    }  # fmt: skip
+    assert [limiting(body) for body in routes(got) if body.get("upstream_id")] == [want, want]
+    assert [set(each.body["plugins"]) for each in got.records if each.key.kind == "plugin_configs"] == [{"limit-conn"}]
+
+
+@pytest.mark.parametrize(("codes", "protocol"), [("404", "HTTP"), ("503", "GRPC")])
+def test_without_a_page_for_their_status_plugins_limit_requests(codes: str, protocol: str) -> None:
+    limited = ingress(
+        "web", ("/", "Prefix"), limit_rps="2", custom_http_errors=codes, default_backend="errors",
+        backend_protocol=protocol,
+    )  # fmt: skip
+
+    got = translated(limited, ERRORS)
+
+    assert not any(map(limiting, routes(got)))
+    assert [set(each.body["plugins"]) for each in got.records if each.key.kind == "plugin_configs"] == [{"limit-req"}]
+
+
 def test_without_a_backend_for_errors_a_status_of_the_config_map_is_hidden() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix")), config(custom_http_errors="404")))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Site
+from translation.nginx.effects.own_requests import shown_by_ingress, shown_statuses
+from translation.nginx.functions.attached import Function
+from translation.nginx.functions.limits import LIMIT
 from translation.nginx.tables.values import networks
 
 _BURST = 5
@@ -27,33 +30,65 @@ def limits_id(site: Site) -> str:
     return builder.refer("plugin_configs", name)
 
 
+def limit_functions(site: Site) -> tuple[Function, ...]:
+    """Return the function that counts requests, if the status beyond a limit is one that a page is shown for."""
+    source, rate = site.location.source, _rate(site)
+    if source is None or not rate or not _has_page(site):
+        return ()
+    wanted = rate | {"id": names.nginx_limits(source.meta.namespace, source.meta.name), "status": _status(site)}
+    if shown_statuses(site):
+        wanted["shown"] = True
+    spared = _spared(site)
+    return (Function(LIMIT, {"limits": wanted | ({"spared": spared} if spared else {})}),)
+
+
+def _has_page(site: Site) -> bool:
+    """Return whether an Ingress has pages for requests beyond its rate; its paths share one counter."""
+    return str(_status(site)) in shown_by_ingress(site)
+
+
+def _status(site: Site) -> int:
+    return site.config.number("limit-req-status-code")
+
+
 def _limits(site: Site) -> dict[str, JsonObject]:
-    """Return the plugins that limit requests. Beside a limit per second, the one per minute counts in windows."""
-    values, config = site.values, site.config
+    """Return the plugins that limit requests."""
     plugins: dict[str, JsonObject] = {}
-    meta = _spared(values.text("limit-allowlist") or values.text("limit-whitelist"))
-    burst = values.number("limit-burst-multiplier", _BURST)
-    second, minute = max(0, values.number("limit-rps")), max(0, values.number("limit-rpm"))
-    status = config.number("limit-req-status-code")
-    rate = second or minute / 60
+    spared = _spared(site)
+    meta: JsonObject = {"_meta": {"filter": [["remote_addr", "!", "ipmatch", spared]]}} if spared else {}
+    rate = {} if _has_page(site) else _rate(site)
+    status = _status(site)
     if rate:
-        of_burst = (second or minute) * burst
         plugins["limit-req"] = {
-            "rate": rate, "burst": of_burst, "key": "remote_addr", "nodelay": True, "rejected_code": status, **meta
+            "rate": rate["rate"], "burst": rate["burst"], "key": "remote_addr", "nodelay": True,
+            "rejected_code": status, **meta,
         }  # fmt: skip
-    if second and minute:
+    if "count" in rate:
         plugins["limit-count"] = {
-            "count": minute * (burst + 1), "time_window": 60, "key": "remote_addr", "rejected_code": status, **meta
+            "count": rate["count"], "time_window": rate["seconds"], "key": "remote_addr", "rejected_code": status,
+            **meta,
         }  # fmt: skip
-    connections = max(0, values.number("limit-connections"))
+    connections = max(0, site.values.number("limit-connections"))
     if connections:
         plugins["limit-conn"] = {
             "conn": connections, "burst": 0, "default_conn_delay": 0.1, "key": "remote_addr",
-            "rejected_code": config.number("limit-conn-status-code"), **meta,
+            "rejected_code": site.config.number("limit-conn-status-code"), **meta,
         }  # fmt: skip
     return plugins
 
 
-def _spared(text: str) -> JsonObject:
-    spared = networks(text) if text else None
-    return {"_meta": {"filter": [["remote_addr", "!", "ipmatch", list(spared)]]}} if spared else {}
+def _rate(site: Site) -> JsonObject:
+    """Return the limits per second and minute; beside one per second, the one per minute counts in windows."""
+    values = site.values
+    burst = values.number("limit-burst-multiplier", _BURST)
+    second, minute = max(0, values.number("limit-rps")), max(0, values.number("limit-rpm"))
+    if not (second or minute):
+        return {}
+    found: JsonObject = {"rate": second or minute / 60, "burst": (second or minute) * burst}
+    return found | ({"count": minute * (burst + 1), "seconds": 60} if second and minute else {})
+
+
+def _spared(site: Site) -> list[str]:
+    """Return the networks without limits."""
+    text = site.values.text("limit-allowlist") or site.values.text("limit-whitelist")
+    return list(networks(text) or ()) if text else []
