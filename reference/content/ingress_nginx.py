@@ -50,10 +50,17 @@ These differences apply to every host, whatever its annotations:
 * Clients without SNI need `fallback_sni` in the gateway's `config.yaml`.
 * If a host is one level below a wildcard certificate (`a.b.example.org` with `*.example.org`), the handshake fails
   instead of using the default certificate.
+* A backend that Ingresses name with different values of `backend-protocol` gets requests over TLS only from those with
+  `HTTPS` or `GRPCS`. ingress-nginx may reuse a connection with TLS for the others.
+* Values of annotations are always validated, as with `--enable-annotation-validation`, the default of ingress-nginx
+  1.15. Where this flag was off, an invalid value may have been used: correct it, the report of `migrate` lists it.
+* Backends get the address of the client. With `--enable-ssl-passthrough`, ingress-nginx may report 127.0.0.1, the
+  address of its own TCP proxy, for requests by https.
 * A gRPC backend that refuses connections gives 502. The number of retries of ingress-nginx is unbounded.
 * `/healthz` and `/nginx_status` of ingress-nginx do not exist.
 * An invalid Ingress does not affect other Ingresses. With ingress-nginx, some invalid values prevent further changes
   of all Ingresses.
+* An invalid value in the ConfigMap does not stop changes. With ingress-nginx, some do.
 * An Ingress that becomes invalid is withdrawn. ingress-nginx serves its last valid version until it restarts.
 """
 

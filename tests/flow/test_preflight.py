@@ -86,6 +86,24 @@ async def test_flags_that_the_settings_lack_are_named(harness: SurveyHarness) ->
     assert fix == "set in ingress_nginx: default_ssl_certificate: a/b, watch_ingress_without_class: true"
 
 
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--enable-annotation-validation=false", "this controller always validates annotations"),
+        ("--enable-ssl-passthrough", "the annotation ssl-passthrough is not served by APISIX 3.18"),
+    ],
+)
+async def test_flags_without_a_setting_are_named_with_what_differs(
+    harness: SurveyHarness, flag: str, message: str
+) -> None:
+    settings(harness, config_map="ingress-nginx/config")
+    harness.server.put(CLASS)
+    harness.server.put(controller("--configmap=ingress-nginx/config", flag))
+
+    level, got = (await checks(harness))["flags"]
+    assert (level, message in got) == ("WARN", True)
+
+
 async def test_a_host_with_two_owners_is_reported(harness: SurveyHarness) -> None:
     harness.server.put(CLASS)
     item = nginx_ingress()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 
 from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.host_claims import aliases_of
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
@@ -14,8 +17,17 @@ from translation.core.result import Translation
 from translation.ingress_spec import parse_ingress
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
-from translation.nginx.sources import read_config, why_refused
+from translation.nginx.sources import read_config, source_of, sources_of_service, why_refused
 from translation.nginx.tables.findings import Finding, judged
+from translation.nginx.tables.verdicts import approximate
+
+_BY_TLS = ("HTTPS", "GRPCS")
+_PROTOCOLS = (
+    "{} sends requests to the same Service without TLS: gateways do the same, while ingress-nginx may reuse connections"
+    " with TLS for them. Set the same value there"
+)
+_OTHERS = 32
+"""Ingresses of a Service whose protocols are compared: thousands may name it."""
 
 REFUSED = "NginxNotServed"
 DIFFERS = "NginxDiffers"
@@ -27,10 +39,32 @@ def judge_ingress(item: CustomObject, view: View, options: Options, nginx: Nginx
     for path, message in refusals(item, builder, nginx):
         builder.degrade(REFUSED, path, message)
     _foreign_hosts(item, builder)
-    for finding in judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict):
+    for finding in findings_of(item, view, options, nginx):
         if finding.verdict.level == "approximate":
             builder.warn(DIFFERS, annotation_path(nginx, finding), finding.verdict.reason)
     return builder.finish()
+
+
+def findings_of(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Iterator[Finding]:
+    """Yield the verdict on each annotation of an Ingress, also where it depends on other Ingresses."""
+    for finding in judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict):
+        other = _other_protocol(item, finding, view, options, nginx)
+        yield replace(finding, verdict=approximate(_PROTOCOLS.format(other))) if other else finding
+
+
+def _other_protocol(
+    item: CustomObject, finding: Finding, view: View, options: Options, nginx: NginxOptions
+) -> ObjectKey | None:
+    """Return an Ingress with a plain connection to a backend that an Ingress asks by TLS; None without one."""
+    if finding.annotation != "backend-protocol" or finding.value.strip().upper() not in _BY_TLS:
+        return None
+    source = source_of(item, view, options, nginx)
+    for backend in dict.fromkeys(source.backends()) if source else ():
+        others = sources_of_service(view, options, nginx, *backend[:2])
+        for other in islice(others, _OTHERS):
+            if other.values.text("backend-protocol").upper() not in _BY_TLS and backend in other.backends():
+                return other.meta.key
+    return None
 
 
 def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from apisix_ingress.model.objects import ConfigMap, CustomObject, Secret, Servic
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.nginx.ingress import refusals
+from translation.nginx.ingress import findings_of, refusals
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of, values_of
 from translation.nginx.servers import build_server
@@ -25,7 +25,7 @@ from translation.nginx.sources import (
     sources_of_host,
 )
 from translation.nginx.tables.annotations import SNIPPETS, TABLE
-from translation.nginx.tables.findings import Finding, judged
+from translation.nginx.tables.findings import Finding
 from translation.nginx.tables.verdicts import RANKS, Level, Verdict
 
 Risk: TypeAlias = Literal["high", "medium", "low", "none"]
@@ -169,7 +169,7 @@ def migration_report(
 def _ingress(
     item: CustomObject, view: View, options: Options, nginx: NginxOptions, read: Collection[str]
 ) -> IngressReport:
-    findings = tuple(judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict))
+    findings = tuple(findings_of(item, view, options, nginx))
     refused = tuple(refusals(item, Builder(item.meta, view, options), nginx))
     levels: list[Level] = [finding.verdict.level for finding in findings]
     snippets = (finding.value for finding in findings if finding.annotation in SNIPPETS)

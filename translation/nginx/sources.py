@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import (
@@ -19,13 +20,16 @@ from apisix_ingress.state.view import View, oldest
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, class_of, in_scope
 from translation.hosts.host_owners import HostOwners
-from translation.ingress_spec import IngressSpec, Path
+from translation.ingress_spec import IngressSpec, Path, ServiceBackend
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.parsing import host_of, parsed
 from translation.nginx.tables.annotations import SNIPPETS
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.findings import Finding
 from translation.nginx.tables.values import Values
+
+BackendKey: TypeAlias = tuple[str, str, int | str]
+"""An upstream of nginx: namespace, Service, and its port as the Ingress names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,21 @@ class Source:
         """Whether it is a canary of another Ingress."""
         return self.values.flag("canary")
 
+    def backends(self) -> Iterator[BackendKey]:
+        """Yield the backends of its paths, and its default backend."""
+        paths = (path.backend for every in self.by_host.values() for path in every)
+        for backend in (self.spec.default_backend, *paths):
+            if backend and backend.service:
+                yield backend_key(self.meta.namespace, backend.service)
+
     def paths(self, host: str) -> tuple[Path, ...]:
         """Return the paths of its rules for a host."""
         return self.by_host.get(host, ())
+
+
+def backend_key(namespace: str, service: ServiceBackend) -> BackendKey:
+    """Return the upstream of nginx for a Service that an Ingress of a namespace names."""
+    return namespace, service.name, service.port.number or service.port.name
 
 
 def read_config(view: View, options: NginxOptions) -> Config:

@@ -35,6 +35,18 @@ _FLAGS = {
 }
 """Flags of ingress-nginx → settings of the section ingress_nginx."""
 
+_DIFFERENT = {
+    ("enable-annotation-validation", "false"): (
+        "this controller always validates annotations",
+        "correct the values that the report of `migrate` calls not valid",
+    ),
+    ("enable-ssl-passthrough", "true"): (
+        "the annotation ssl-passthrough is not served by APISIX 3.18",
+        "expose these backends with a Service of type LoadBalancer; other hosts need nothing",
+    ),
+}
+"""Flags without a setting, with their values → what differs, and what to do."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -155,7 +167,11 @@ def _flags(nginx: IngressNginxSettings, found: Found) -> Iterator[Check]:
         if different:
             fix = f"set in ingress_nginx: {', '.join(different)}"
             yield warn("flags", f"{_name(each)} of ingress-nginx has flags that the settings do not have", fix)
-        else:
+        unlike = [key for key in _DIFFERENT if flags.get(key[0]) == key[1]]
+        for flag, value in unlike:
+            words, fix = _DIFFERENT[flag, value]
+            yield warn("flags", f"{_name(each)} has --{flag}={value}: {words}", fix)
+        if not different and not unlike:
             yield ok("flags", f"the settings are those of {_name(each)}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -51,21 +52,29 @@ UNLIKE_APISIX = {
 """Cases in which the development gateway differs from a real APISIX, and how."""
 
 DIFFERENT_FOR_ALL = {
-    "protocol-grpc-dead": "a gRPC backend that refuses connections gives 502",
-    "wild-oauth2-proxy": "requests from 127.0.0.1 have the address of their X-Real-IP",
-    "canary-header-underscore": "headers with an underscore are passed",
-    "config-limit-status": "an invalid key of the ConfigMap does not stop changes",
-    "default-404-shape": "/healthz and /nginx_status are not served",
-    "flag-no-validation": "annotations are always validated",
-    "headers-default": "headers with an underscore are passed, Forwarded is removed",
-    "live-broken-config-blocks-others": "an invalid Ingress does not stop changes",
-    "live-broken-config-endpoints": "an invalid Ingress does not stop changes",
-    "live-refused-update": "an Ingress that becomes invalid is withdrawn",
-    "protocol-same-service": "ingress-nginx reuses a TLS connection for plain requests",
-    "ssl-passthrough-other-host": "the recorded client address is that of ingress-nginx's own proxy",
-    "tls-wildcard-host": "under a wildcard certificate, one label more gets no certificate",
+    "protocol-grpc-dead": "A gRPC backend that refuses connections gives 502.",
+    "wild-oauth2-proxy": "Requests from 127.0.0.1, as those of `auth-url` may be, have the client address",
+    "canary-header-underscore": "request headers with an underscore",
+    "config-limit-status": "An invalid value in the ConfigMap does not stop changes.",
+    "default-404-shape": "`/healthz` and `/nginx_status` of ingress-nginx do not exist.",
+    "flag-no-validation": "Values of annotations are always validated",
+    "headers-default": "request headers with an underscore",
+    "live-broken-config-blocks-others": "An invalid Ingress does not affect other Ingresses.",
+    "live-broken-config-endpoints": "An invalid Ingress does not affect other Ingresses.",
+    "live-refused-update": "An Ingress that becomes invalid is withdrawn.",
+    "protocol-same-service": "ingress-nginx may reuse a connection with TLS",
+    "ssl-passthrough-other-host": "With `--enable-ssl-passthrough`, ingress-nginx may report 127.0.0.1",
+    "tls-wildcard-host": "one level below a wildcard certificate",
 }
-"""Cases whose difference docs/reference/ingress-nginx.md names for every host, whatever its annotations."""
+"""Cases with a difference for every host → the words for it in docs/reference/ingress-nginx.md."""
+
+PAGE = Path(__file__).parents[3] / "docs/reference/ingress-nginx.md"
+
+
+def test_the_reference_page_names_the_differences_for_every_host() -> None:
+    words = " ".join(PAGE.read_text(encoding="utf-8").split())
+
+    assert [name for name, difference in DIFFERENT_FOR_ALL.items() if difference not in words] == []
 
 
 PARTS = 16

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -15,12 +14,9 @@ from translation.core.context import Context
 from translation.ingress_spec import ServiceBackend
 from translation.nginx.options import NginxOptions
 from translation.nginx.servers import Location, Server
-from translation.nginx.sources import Source
+from translation.nginx.sources import BackendKey, Source
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
-
-BackendKey: TypeAlias = tuple[str, str, int | str]
-"""An upstream of nginx: namespace, Service, and its port as the Ingress names it."""
 
 NO_VALUES = Values({})
 

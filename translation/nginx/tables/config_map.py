@@ -99,7 +99,9 @@ _VERDICTS: Mapping[str, Verdict] = {
     "stream-snippet": refused("Nginx configuration is never executed.", protects=True),
     "enable-modsecurity": refused("Gateways have no ModSecurity.", protects=True),
     "enable-owasp-modsecurity-crs": refused("Gateways have no ModSecurity.", protects=True),
-    "proxy-set-headers": approximate("A header that ingress-nginx would send twice is sent once."),
+    "proxy-set-headers": approximate(
+        "A header that ingress-nginx sends twice, its own and that of the ConfigMap, is sent once, from the ConfigMap."
+    ),
     "annotation-value-word-blocklist": _STRICT,
     "strict-validate-path-type": _STRICT,
     "limit-rate": approximate("Responses are not slowed down."),

@@ -9,7 +9,7 @@ from apisix_ingress.diagnostics.collect.offline import stored
 from apisix_ingress.diagnostics.reports.migration import as_html, as_json, markdown_lines, text_lines
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
-from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress
+from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress, translated
 from tests.unit.translation.nginx.realistic import realistic
 from translation.nginx.migration import REFERRED, MigrationReport, migration_report
 
@@ -56,6 +56,18 @@ def test_the_risk_says_what_needs_attention() -> None:
     assert {each.key.name: each.risk for each in got.ingresses} == {
         name: name for name in ("none", "low", "medium", "high")
     }
+
+
+def test_a_plain_connection_to_a_backend_with_tls_is_reported() -> None:
+    secure, plain = ingress("tls", ("/a", "Prefix"), backend_protocol="HTTPS"), ingress("web", ("/b", "Prefix"))
+    alone = ingress("alone", ("/c", "Prefix"), service="other", backend_protocol="HTTPS")
+
+    got = {each.key.name: [*each.reasons()] for each in report(secure, plain, alone).ingresses}
+    problems = translated(secure, plain, alone).problems
+
+    assert {name: len(reasons) for name, reasons in got.items()} == {"alone": 0, "tls": 1, "web": 0}
+    assert got["tls"][0][2].startswith("Ingress shop/web sends requests to the same Service without TLS")
+    assert [(str(key), problem.code) for key, problem in problems] == [("Ingress shop/tls", "NginxDiffers")]
 
 
 def test_missing_objects_are_named_if_their_kind_was_read() -> None:

@@ -23,10 +23,18 @@ from translation.nginx.effects.balancing.backends import (
     scheme_of,
     service_values,
 )
-from translation.nginx.effects.branches import BackendKey, Site
+from translation.nginx.effects.branches import Site
 from translation.nginx.options import CATCH_ALL
 from translation.nginx.servers import Location, own_locations
-from translation.nginx.sources import Source, canaries_on, in_order, sources_of_host, sources_of_service
+from translation.nginx.sources import (
+    BackendKey,
+    Source,
+    backend_key,
+    canaries_on,
+    in_order,
+    sources_of_host,
+    sources_of_service,
+)
 from translation.nginx.tables.values import Values
 
 _HEX = "0123456789abcdef"
@@ -113,7 +121,7 @@ def _rule(condition: list[str], upstreams: list[JsonObject]) -> JsonObject:
 
 def _canary_of(site: Site, backend: ServiceBackend) -> tuple[Source, ServiceBackend] | None:
     """Return the canary of a backend: the Ingress that says its share, and its Service."""
-    main, known = _key(site.namespace, backend), site.services.canaries
+    main, known = backend_key(site.namespace, backend), site.services.canaries
     if main not in known:
         known[main] = next(_canaries(site, main), None)
     return known[main]
@@ -127,7 +135,7 @@ def _canaries(site: Site, main: BackendKey) -> Iterator[tuple[Source, ServiceBac
             found.setdefault(canary.meta.key, (canary, service))
     for canary in in_order(canary for canary, _ in found.values()):
         service = found[canary.meta.key][1]
-        policy = None if _is_foreign(site, canary) else _policy(site, _key(canary.meta.namespace, service))
+        policy = None if _is_foreign(site, canary) else _policy(site, backend_key(canary.meta.namespace, service))
         if policy is not None:
             yield policy, service
 
@@ -175,7 +183,7 @@ def _shares(site: Site, host: str) -> Mapping[BackendKey, Sequence[tuple[Source,
             continue
         for at, service in _wanted(canary, host, server):
             # A Service that the host serves itself is the canary only of locations before its own.
-            own = places.get(_key(canary.meta.namespace, service), len(server))
+            own = places.get(backend_key(canary.meta.namespace, service), len(server))
             if at in server and numbers[at] < own:
                 found.setdefault(_backend_of(server[at]), []).append((canary, service))
     return found
@@ -199,28 +207,17 @@ def _policy(site: Site, backend: BackendKey) -> Source | None:
     known = site.services.backends
     for source in sources_of_service(site.builder.view, site.builder.options, site.nginx, namespace, name):
         if source.meta.key not in known:
-            known[source.meta.key] = frozenset(_backends(source))
+            known[source.meta.key] = frozenset(source.backends())
         if backend in known[source.meta.key]:
             return source if source.canary else None
     return None
-
-
-def _backends(source: Source) -> Iterator[BackendKey]:
-    paths = (path.backend for every in source.by_host.values() for path in every)
-    for backend in (source.spec.default_backend, *paths):
-        if backend and backend.service:
-            yield _key(source.meta.namespace, backend.service)
 
 
 def _backend_of(location: Location) -> BackendKey:
     """Return the backend of a location; empty for that of the controller."""
     if location.source is None or location.backend is None:
         return "", "", 0
-    return _key(location.source.meta.namespace, location.backend)
-
-
-def _key(namespace: str, service: ServiceBackend) -> BackendKey:
-    return namespace, service.name, service.port.number or service.port.name
+    return backend_key(location.source.meta.namespace, location.backend)
 
 
 def _readable(header: str) -> bool:
