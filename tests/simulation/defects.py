@@ -42,7 +42,7 @@ from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.ids.id_table import IdTable
 from apisix_ingress.state.store import Store
-from tests.simulation.oracle import NAMELESS
+from tests.simulation.checking.oracle import NAMELESS
 from tests.simulation.runner import play
 
 SEEDS = 200

@@ -11,12 +11,12 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.apiserver import ApiFaults, SimApiServer
-from tests.simulation.gateway import AdminFaults, Body, Key, SimGateway
+from tests.simulation.checking.oracle import is_ours
+from tests.simulation.checking.trace import Trace
 from tests.simulation.loop import Process, running_loop
-from tests.simulation.oracle import is_ours
 from tests.simulation.replica import Replica
-from tests.simulation.trace import Trace
+from tests.simulation.servers.apiserver import ApiFaults, SimApiServer
+from tests.simulation.servers.gateway import AdminFaults, Body, Key, SimGateway
 
 LATER = "later"
 STOP_SECONDS = 30.0

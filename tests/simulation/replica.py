@@ -24,9 +24,11 @@ from apisix_ingress.kube.informer.watch_events import ReflectorOptions
 from apisix_ingress.observability.log import redact
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
-from tests.simulation.apiserver import SimApiServer, virtual_now
-from tests.simulation.gateway import SimConnection, SimGateway, Trap
 from tests.simulation.loop import PROCESS, Process, ProcessClock, context_of, running_loop
+from tests.simulation.servers.api_link import LinkTransport
+from tests.simulation.servers.apiserver import SimApiServer, virtual_now
+from tests.simulation.servers.gateway import SimGateway
+from tests.simulation.servers.gateway_link import SimConnection, Trap
 
 PAGE = 3
 """Objects per page: most lists have several pages."""
@@ -141,7 +143,8 @@ class Seams:
     async def connect(self, kubeconfig: str, context: str, *, clock: Clock) -> KubeApi:
         """Return a connection to the API server."""
         process = PROCESS.get()
-        transport: Any = self._server.connect(process)
+        self._server.connect(process)
+        transport: Any = LinkTransport(self._server, process)
         return KubeApi(transport, host="simulated", namespace="core", clock=clock)
 
     def connection(self) -> SimConnection:

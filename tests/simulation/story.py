@@ -8,14 +8,14 @@ import random
 from collections.abc import Callable
 
 from apisix_ingress.settings import Settings
-from tests.simulation.apiserver import SimApiServer
-from tests.simulation.checks import Checks
-from tests.simulation.gateway import ADMIN_KEY, MANAGED, Body, Key, SimGateway
+from tests.simulation.checking.checks import Checks
+from tests.simulation.checking.oracle import Expectation, Oracle, crc
+from tests.simulation.checking.trace import Trace
 from tests.simulation.loop import running_loop
 from tests.simulation.mischief import Mischief
-from tests.simulation.oracle import Expectation, Oracle, crc
 from tests.simulation.replica import Replica, Seams
-from tests.simulation.trace import Trace
+from tests.simulation.servers.apiserver import SimApiServer
+from tests.simulation.servers.gateway import ADMIN_KEY, MANAGED, Body, Key, SimGateway
 from tests.simulation.users import APISIX, SELECTOR, Users
 
 FOREIGN: dict[Key, Body] = {

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tests.fakes.faults import Seen
-from tests.simulation.apiserver import Reply, SimApiServer
-from tests.simulation.gateway import SimGateway
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.replica import Replica, replaced
 from tests.simulation.runner import end_all
+from tests.simulation.servers.api_responses import Reply
+from tests.simulation.servers.apiserver import SimApiServer
+from tests.simulation.servers.gateway import SimGateway
 from tests.simulation.story import FOREIGN, Story
 
 GATEWAY_SECONDS, WATCH_SECONDS = 10.0, 20.0

@@ -13,13 +13,13 @@ from typing import Any
 import structlog
 
 from apisix_ingress.settings import Settings
-from tests.simulation.apiserver import SimApiServer
-from tests.simulation.gateway import ADMIN_KEY, SimGateway, Write
+from tests.simulation.checking.oracle import crc
+from tests.simulation.checking.trace import Trace
 from tests.simulation.loop import SimulationLoop, running_loop
-from tests.simulation.oracle import crc
 from tests.simulation.replica import Replica, Seams, replaced
 from tests.simulation.runner import end_all
-from tests.simulation.trace import Trace
+from tests.simulation.servers.apiserver import SimApiServer
+from tests.simulation.servers.gateway import ADMIN_KEY, SimGateway, Write
 from tests.simulation.users import APISIX, Users
 
 HOG, VICTIM = "alpha", "beta"

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.fakes.apiserver import Manifest
 from tests.forging import forge
-from tests.simulation.apiserver import SERVED, SimApiServer
-from tests.simulation.trace import Trace
+from tests.simulation.checking.trace import Trace
+from tests.simulation.servers.apiserver import SERVED, SimApiServer
 
 CORE = "core"
 NAMESPACES = ("alpha", "beta")

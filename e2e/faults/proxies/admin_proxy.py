@@ -30,28 +30,19 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import ssl
-import struct
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from e2e.devgateway.dataplane.http1 import (
-    HEAD_LIMIT,
-    REASONS,
-    BadMessage,
-    Headers,
-    Message,
-    encode_head,
-    read_body,
-    read_head,
-)
+from e2e.devgateway.dataplane.http1 import HEAD_LIMIT, BadMessage, Message, read_body, read_head
 from e2e.faults import dumps
+from e2e.faults.proxies.connections import ClientConnection, GatewayConnection
 from e2e.faults.proxies.journal import Entry, Journal, describe, read, writer_of
 from e2e.faults.proxies.rules import Rule, RuleFile
 
@@ -63,11 +54,9 @@ ACTIONS = frozenset(
 )
 LOST = ("drop_reply", "kill_after")
 """Actions after which no answer comes."""
-UNFORWARDED = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive"})
 START_TIMEOUT = 10.0
 SETTLES = 5.0
 """Seconds that a reader of the journal waits for the gateway's responses."""
-ABORT_WITH_RESET = struct.pack("ii", 1, 0)
 T = TypeVar("T")
 
 
@@ -194,7 +183,7 @@ class AdminProxy:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        client, gateway = _Client(reader, writer), _Gateway(*self._target)
+        client, gateway = ClientConnection(reader, writer), GatewayConnection(*self._target)
         try:
             while await self._serve(client, gateway):
                 pass
@@ -206,7 +195,7 @@ class AdminProxy:
             gateway.close()
             writer.close()
 
-    async def _serve(self, client: _Client, gateway: _Gateway) -> bool:
+    async def _serve(self, client: ClientConnection, gateway: GatewayConnection) -> bool:
         """Forward one request; return whether the connection stays open."""
         head = await read_head(client.reader)
         if head is None:
@@ -304,98 +293,19 @@ class AdminProxy:
         return False
 
 
-class _Client:
-    """A connection from a client of the gateway."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.closed = False
-        certificate = writer.get_extra_info("peercert") or {}
-        self.certificate = str(certificate.get("serialNumber", ""))
-        self._writer = writer
-
-    def reset(self) -> None:
-        """Break the connection: the peer gets a reset, not an end."""
-        self.closed = True
-        sock = self._writer.get_extra_info("socket")
-        if sock is not None:
-            with contextlib.suppress(OSError):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT_WITH_RESET)
-        self._writer.transport.abort()
-
-    async def refuse(self, status: int, options: Mapping[str, Any]) -> None:
-        """Answer in the gateway's place."""
-        body = str(options.get("body", '{"error_msg":"played by a proxy"}')).encode()
-        headers = [("Content-Type", "application/json")]
-        if "retry_after" in options:
-            headers.append(("Retry-After", str(options["retry_after"])))
-        await self._send(f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}", headers, body, len(body))
-
-    async def answer(self, reply: Message, content: bytes, *, half: bool) -> None:
-        """Pass an answer on, or half of it and a reset."""
-        headers = [(name, value) for name, value in reply.headers if name.lower() not in UNFORWARDED]
-        sent = content[: len(content) // 2] if half else content
-        await self._send(" ".join(reply.start), headers, sent, len(content))
-        if half:
-            self.closed = True
-            self._writer.close()
-        elif reply.has_token("connection", "close"):
-            self.closed = True
-
-    async def _send(self, start: str, headers: Headers, body: bytes, length: int) -> None:
-        self._writer.write(encode_head(start, [*headers, ("Content-Length", str(length))]) + body)
-        await self._writer.drain()
-
-
-class _Gateway:
-    """A connection to the gateway, opened for the first request and kept for those after it."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._address = (host, port)
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def ask(self, head: Message, body: bytes, key: str | None) -> tuple[Message, bytes]:
-        """Return the answer to a request, sent with another admin key if one is given; raises OSError, BadMessage."""
-        if self._streams is None:
-            self._streams = await asyncio.open_connection(*self._address, limit=HEAD_LIMIT)
-        reader, writer = self._streams
-        headers = [(name, value) for name, value in head.headers if name.lower() not in UNFORWARDED]
-        if key is not None:
-            headers = [(name, key if name.lower() == "x-api-key" else value) for name, value in headers]
-        start = " ".join(head.start)
-        writer.write(encode_head(start, [*headers, ("Content-Length", str(len(body)))]) + body)
-        await writer.drain()
-        reply = await read_head(reader)
-        if reply is None:
-            raise BadMessage("the gateway closed the connection")
-        return _split_status(reply), await read_body(reader, reply)
-
-    def close(self) -> None:
-        """Close it."""
-        if self._streams is not None:
-            self._streams[1].close()
-
-
+@dataclass(frozen=True)
 class _Exchange:
-    """A request with both ends of its way."""
+    """A request and its two connections."""
 
-    def __init__(self, head: Message, body: bytes, client: _Client, gateway: _Gateway) -> None:
-        self.head = head
-        self.body = body
-        self.client = client
-        self.gateway = gateway
+    head: Message
+    body: bytes
+    client: ClientConnection
+    gateway: GatewayConnection
 
 
 def _address(url: str) -> tuple[str, int]:
     where = urlsplit(url)
     return where.hostname or "127.0.0.1", where.port or 80
-
-
-def _split_status(reply: Message) -> Message:
-    """Check that the answer has a status."""
-    if not reply.start[1].isdigit():
-        raise BadMessage(f"no status in {reply.start!r}")
-    return reply
 
 
 def _kill(options: Mapping[str, Any]) -> None:

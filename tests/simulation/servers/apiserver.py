@@ -7,34 +7,29 @@ Watches are streams that deliver in order. `users` decides which objects exist, 
 from __future__ import annotations
 
 import asyncio
-import math
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from contextvars import Context
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import aiohttp
 import orjson
 
-from apisix_ingress.kube.client.requests import Request
 from apisix_ingress.model.kinds.table import RESOURCES
 from tests.fakes.faults import Refusal, Seen
 from tests.fakes.kinds import KINDS, Kind, Manifest
 from tests.fakes.objects import Change, Objects
 from tests.fakes.wire import error_event
+from tests.simulation.checking.trace import Trace
 from tests.simulation.loop import EPOCH, Process, running_loop
-from tests.simulation.network import refused
-from tests.simulation.trace import Trace
+from tests.simulation.servers.api_responses import Reply, Stream, rejection
 
 SERVED = {kind.kind: kind for kind in KINDS} | {
     resource.kind: Kind(resource.kind, resource.api_version, resource.plural, resource.namespaced)
     for resource in RESOURCES.values()
     if resource.group == "apisix.apache.org"
 }
-VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 QUIET = frozenset({"get", "list", "watch"})
 LATE_SECONDS = 7.9
 """Seconds by which responses to lease requests are late, during that fault."""
@@ -80,10 +75,9 @@ class SimApiServer(Objects):
 
     # The network.
 
-    def connect(self, process: Process) -> LinkTransport:
-        """Return a process' connection to the server."""
+    def connect(self, process: Process) -> None:
+        """Connect a process to the network; `api_link` carries its requests."""
         self.links[process] = "up"
-        return LinkTransport(self, process)
 
     def set_link(self, process: Process, state: LinkState) -> None:
         """Cut or restore the network of a process: requests during a cut are lost, with the connections."""
@@ -133,7 +127,7 @@ class SimApiServer(Objects):
             return 0.0, None
         if asyncio.get_running_loop().time() < until:
             return LATE_SECONDS, None
-        return 0.0, _refusal(Refusal(503, "ServiceUnavailable", "fault"))
+        return 0.0, rejection(Refusal(503, "ServiceUnavailable", "fault"))
 
     def _deliver(self, process: Process, reply: asyncio.Future[Reply], answer: Reply) -> None:
         if not reply.done() and self.state_of(process) == "up":
@@ -142,11 +136,11 @@ class SimApiServer(Objects):
     def _faulty(self, seen: Seen) -> Reply | None:
         luck = self._rng.random()
         if luck < self.fault.error:
-            return _refusal(Refusal(self._rng.choice([500, 503, 504]), "Fault", "fault"))
+            return rejection(Refusal(self._rng.choice([500, 503, 504]), "Fault", "fault"))
         if luck < self.fault.error + self.fault.throttled:
-            return _refusal(Refusal(429, "TooManyRequests", "fault"), {"Retry-After": "1"})
+            return rejection(Refusal(429, "TooManyRequests", "fault"), {"Retry-After": "1"})
         if seen.verb in ("update", "patch", "create") and self._rng.random() < self.fault.conflict:
-            return _refusal(Refusal(409, "Conflict", "fault: the object has been modified"))
+            return rejection(Refusal(409, "Conflict", "fault: the object has been modified"))
         return None
 
     # The server.
@@ -166,7 +160,7 @@ class SimApiServer(Objects):
             if seen.verb not in QUIET:
                 self.writes += 1
                 self._trace.note("apiserver", f"{who}: {seen.verb} {seen.path}: {refusal.code}")
-            return _refusal(refusal)
+            return rejection(refusal)
 
     def open_stream(self, seen: Seen, process: Process, back: Context) -> Stream:
         """Begin a watch.
@@ -247,168 +241,9 @@ class SimApiServer(Objects):
         return change
 
 
-class Stream:
-    """The answer to a watch: chunks in order, each some time after it was sent."""
-
-    def __init__(self, server: SimApiServer, kind: Kind, process: Process, back: Context, since: int) -> None:
-        self.kind = kind
-        self.process = process
-        self.since = since
-        self._server = server
-        self._back = back
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._last = -math.inf
-        self._stalled = False
-        self._is_torn = False
-        self._is_over = False
-
-    def send(self, chunk: bytes | None) -> None:
-        """Send a chunk; None is the end."""
-        if self._stalled or self._is_over:
-            return
-        loop = asyncio.get_running_loop()
-        self._last = max(self._last, loop.time() + self._server.delay())
-        loop.call_at(self._last, self._arrive, chunk, context=self._back)
-
-    def end(self) -> None:
-        """End it regularly."""
-        self.send(None)
-        self._is_over = True
-        self._server.close(self)
-
-    def stall(self) -> None:
-        """Send nothing more, without closing."""
-        self._stalled = True
-        self._server.close(self)
-
-    def cut(self) -> None:
-        """Cut it: chunks in flight may still arrive."""
-        self.send(b"")
-        self._is_over = True
-        self._server.close(self)
-
-    def _arrive(self, chunk: bytes | None) -> None:
-        if self._server.state_of(self.process) != "up":
-            # A piece is lost: nothing after it can be read either.
-            self._is_torn = True
-            self.stall()
-        if not self._is_torn:
-            self._queue.put_nowait(chunk)
-
-    async def iter_any(self) -> AsyncGenerator[bytes, None]:
-        """Yield chunks until the end, like aiohttp's reader."""
-        while (chunk := await self._queue.get()) is not None:
-            if not chunk:
-                raise aiohttp.ClientPayloadError("cut")
-            yield chunk
-
-
-@dataclass(slots=True)
-class Reply:
-    """A response for `KubeApi`; `content` is that of a watch."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    content: Any = None
-
-    async def read(self) -> bytes:
-        """Return the body."""
-        return self.body
-
-
-class LinkTransport:
-    """Takes the place of `kube.transport.Transport` in one process."""
-
-    def __init__(self, server: SimApiServer, process: Process) -> None:
-        self._server = server
-        self._process = process
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
-
-    @asynccontextmanager
-    async def exchange(self, request: Request) -> AsyncIterator[Reply]:
-        """Send a request and yield its response.
-
-        Raises:
-            aiohttp.ClientError, TimeoutError: There was no answer.
-        """
-        bound = request.timeout.total or request.timeout.sock_read or math.inf
-        await self._reach(request)
-        seen = self._seen(request)
-        back = copy_context()
-        async with asyncio.timeout(bound):
-            reply = await self._server.receive(seen, self._process, back)
-        if not (seen.verb == "watch" and reply.status == 200):
-            yield reply
-            return
-        try:
-            stream = self._server.open_stream(seen, self._process, back)
-        except Refusal as refusal:
-            yield _refusal(refusal)
-            return
-        try:
-            yield Reply(200, content=_Bounded(stream, bound))
-        finally:
-            self._server.close(stream)
-
-    async def fetch(self, request: Request) -> Reply:
-        """Send a request and return its response."""
-        async with self.exchange(request) as reply:
-            return reply
-
-    async def _reach(self, request: Request) -> None:
-        """Make a connection."""
-        state = self._server.state_of(self._process)
-        if state == "refused":
-            await asyncio.sleep(0.001)
-            raise refused("simulated")
-        if state == "dropped":
-            await asyncio.sleep(request.timeout.sock_connect or request.timeout.total or 10.0)
-            raise aiohttp.ConnectionTimeoutError
-
-    def _seen(self, request: Request) -> Seen:
-        plural, _, name, _ = self._server.parse(request.path)
-        verb = VERBS[request.method]
-        if verb == "get" and plural and not name:
-            verb = "watch" if ("watch", "true") in request.query else "list"
-        # What is sent is a copy: nobody shares objects over a network.
-        body = orjson.loads(orjson.dumps(request.body)) if request.body is not None else None
-        return Seen(verb, plural, request.path, dict(request.query), request.headers, body)
-
-
-class _Bounded:
-    """The body of a watch, with a read timeout."""
-
-    def __init__(self, stream: Stream, silence: float) -> None:
-        self._stream = stream
-        self._silence = silence
-
-    async def iter_any(self) -> AsyncGenerator[bytes, None]:
-        """Yield chunks until the end.
-
-        Raises:
-            TimeoutError: Nothing arrived in time.
-        """
-        chunks = self._stream.iter_any()
-        while True:
-            try:
-                async with asyncio.timeout(self._silence):
-                    chunk = await anext(chunks)
-            except StopAsyncIteration:
-                return
-            yield chunk
-
-
 def _fail(reply: asyncio.Future[Reply]) -> None:
     if not reply.done():
         reply.set_exception(aiohttp.ServerDisconnectedError())
-
-
-def _refusal(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Reply:
-    status = {"kind": "Status", "message": str(refusal), "reason": refusal.reason, "code": refusal.code}
-    return Reply(refusal.code, orjson.dumps(status), headers or {})
 
 
 def virtual_now() -> str:

@@ -1,7 +1,7 @@
-"""A gateway cluster of a simulation: the Admin API's rules in memory, behind a network that delays, loses and resets.
+"""A gateway cluster of a simulation: the Admin API's rules in memory.
 
-It replaces the connections below `AiohttpTransport`, so that client and transport are the real ones. Every
-write that takes effect is checked immediately: its writer, its term, and references to the record.
+Every write that takes effect is checked immediately: its writer, its term, and references to the record. `gateway_link`
+carries the requests.
 """
 
 from __future__ import annotations
@@ -11,18 +11,14 @@ import copy
 import math
 import random
 import zlib
-from collections.abc import Callable, Mapping
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
-import aiohttp
 import orjson
 
-from apisix_ingress.runtime.raw_http import RawRequest
-from tests.simulation.loop import PROCESS, Process, running_loop
-from tests.simulation.network import refused
-from tests.simulation.trace import Trace
+from tests.simulation.checking.trace import Trace
+from tests.simulation.loop import Process
 
 Body = dict[str, Any]
 Key = tuple[str, str]
@@ -37,8 +33,6 @@ KINDS = (
     "stream_routes",
 )
 ADMIN_KEY = "canary-of-the-admin-key"
-GIVEN_UP_SECONDS = 5.0
-"""Seconds after which a write is given up (`sync.timeout`)."""
 STOP_SECONDS = 0.5
 """Seconds after a rejected key until no write may use it."""
 MANAGED = {"managed-by": "apisix-ingress-controller"}
@@ -109,12 +103,12 @@ class SimGateway:
     _refused: dict[Process, float] = field(default_factory=dict)
     _unheard: set[str] = field(default_factory=set)
 
-    # Behind the controllers' back.
+    # Manual changes.
 
     def meddle(self, key: Key, body: Body | None) -> None:
         """Change a record, or remove it with None."""
         kind, id_ = key
-        self.trace.note(self.name, f"somebody {'removes' if body is None else 'edits'} {kind}/{id_}")
+        self.trace.note(self.name, f"another client {'removes' if body is None else 'edits'} {kind}/{id_}")
         self.excused.add(key)
         if body is None:
             self.records[kind].pop(id_, None)
@@ -194,7 +188,7 @@ class SimGateway:
         now = asyncio.get_running_loop().time()
         is_resent = now - self.cut_at.get((process, path), -math.inf) < STOP_SECONDS
         if now - self._refused.get(process, math.inf) > STOP_SECONDS and not is_resent:
-            self.trace.violate(self.name, f"{process.name} goes on writing with a key that is refused")
+            self.trace.violate(self.name, f"{process.name} continues to write with a rejected key")
 
     def users(self, key: Key) -> list[Key]:
         """Return the records that refer to this one."""
@@ -261,143 +255,6 @@ class SimGateway:
         self.writes.append(write)
 
 
-Trap = Callable[[Process, str, SimGateway, str], bool]
-
-
-class SimConnection:
-    """Replaces `RawConnection` in every process.
-
-    Args:
-        gateways: By host.
-        trap: Called in a process at `connect`, `sent` and `reply`, with the gateway and the method of the request; true
-            if something happened to the process there.
-    """
-
-    def __init__(self, gateways: dict[str, SimGateway], trap: Trap) -> None:
-        self._gateways = gateways
-        self._trap = trap
-
-    async def send(self, request: RawRequest, *_: object) -> SimAnswer:
-        """Send a request and return the reply.
-
-        Raises:
-            aiohttp.ClientError, TimeoutError: There was none.
-        """
-        reply = await self._exchange(request)
-        return SimAnswer(SimHead(reply.status, reply.headers), reply.body)
-
-    async def _exchange(self, request: RawRequest) -> SimReply:
-        method, url = request.method, request.target
-        process, gateway = PROCESS.get(), self._gateways[url.host or ""]
-        loop = asyncio.get_running_loop()
-        if gateway.fault.is_down:
-            await asyncio.sleep(0.001)
-            raise refused(gateway.name)
-        if gateway.rng.random() < 0.2:
-            await asyncio.sleep(0.002 * gateway.rng.random())
-        path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
-        if method != "GET":
-            gateway.check_key(process, path)
-        if self._trap(process, "connect", gateway, method):
-            await asyncio.sleep(0)
-        request.check()
-        reply: asyncio.Future[SimReply] = loop.create_future()
-        is_known = {name.lower(): value for name, value in request.headers}.get("x-api-key") == ADMIN_KEY
-        call = _Call(method, path, request.body, (process.name, process.terms), process, is_known, loop.time())
-        self._send(gateway, call, reply)
-        self._trap(process, "sent", gateway, method)
-        try:
-            async with asyncio.timeout(request.timeout.sock_read):
-                answer = await reply
-        except TimeoutError:
-            raise aiohttp.SocketTimeoutError from None
-        except aiohttp.ServerDisconnectedError:
-            gateway.cut_at[process, path] = loop.time()
-            raise
-        gateway.note_key(process, answer.status)
-        if self._trap(process, "reply", gateway, method):
-            await asyncio.sleep(0)
-        return answer
-
-    def _send(self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply]) -> None:
-        loop, rng, fault, back = running_loop(), gateway.rng, gateway.fault, copy_context()
-        share = rng.choice([0.5, 2.0, 4.5]) if rng.random() < fault.slow else 0.004
-        there, home = rng.random() * share, rng.random() * share
-        there += fault.late if call.method != "GET" else 0.0
-        if call.process.is_gone:
-            return
-        if rng.random() < fault.lost_request:
-            loop.call_later(there, _reset, reply, context=back)
-            if call.method != "GET" and rng.random() < 0.3:
-                # Whoever cut it off has a copy of it yet: no longer than the sender reckons with.
-                there += rng.random() * (GIVEN_UP_SECONDS - there)
-                late = replace(call, sent=-math.inf)
-                loop.call_later(there, self._carry_out, gateway, late, reply, home, back, context=loop.world)
-        else:
-            loop.call_later(there, self._carry_out, gateway, call, reply, home, back, context=loop.world)
-
-    def _carry_out(
-        self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply], home: float, back: Context
-    ) -> None:
-        loop, rng, fault = asyncio.get_running_loop(), gateway.rng, gateway.fault
-        given_up = loop.time() > call.sent + GIVEN_UP_SECONDS
-        if fault.refuses_key or not call.is_known:
-            answer: tuple[int, Body] = 401, {"error_msg": "failed to check token", "description": "wrong apikey"}
-        elif rng.random() < fault.throttled or (fault.curt and gateway.has_missed(call.path)):
-            answer = 429, {"error_msg": "slow down"}
-        elif rng.random() < fault.error:
-            if rng.random() < 0.5:
-                gateway.answer(call.method, call.path, call.payload, call.writer, given_up=given_up)
-            answer = rng.choice([500, 502, 503]), {"error_msg": "fault"}
-        else:
-            answer = gateway.answer(call.method, call.path, call.payload, call.writer, given_up=given_up)
-        if rng.random() < fault.hang:
-            return
-        if gateway.is_deaf_to(call.method, call.path, answer[0]) or rng.random() < fault.lost_reply:
-            loop.call_later(home, _reset, reply, context=back)
-            return
-        loop.call_later(home, _deliver, reply, SimReply(answer[0], orjson.dumps(answer[1])), context=back)
-
-
-@dataclass(slots=True, frozen=True)
-class _Call:
-    """A request under way."""
-
-    method: str
-    path: str
-    payload: bytes
-    writer: tuple[str, int]
-    process: Process
-    is_known: bool
-    sent: float
-
-
-@dataclass(slots=True, frozen=True)
-class SimReply:
-    """A response for `AiohttpTransport`."""
-
-    status: int
-    body: bytes
-    headers: ClassVar[Mapping[str, str]] = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
-
-
-@dataclass(slots=True, frozen=True)
-class SimHead:
-    """The head of a response of `RawConnection`."""
-
-    code: int
-    headers: Mapping[str, str]
-
-
-@dataclass(slots=True, frozen=True)
-class SimAnswer:
-    """A response of `RawConnection`."""
-
-    head: SimHead
-    body: bytes
-    is_cut: bool = False
-
-
 def references(kind: str, body: Body) -> set[Key]:
     """Return all references of a body."""
     plugins = body.get("plugins") or {}
@@ -425,13 +282,3 @@ def _gist(write: Write) -> str:
     if "nodes" in body:
         shown["nodes"] = nodes
     return str(shown) if body else ""
-
-
-def _reset(reply: asyncio.Future[SimReply]) -> None:
-    if not reply.done():
-        reply.set_exception(aiohttp.ServerDisconnectedError())
-
-
-def _deliver(reply: asyncio.Future[SimReply], answer: SimReply) -> None:
-    if not reply.done():
-        reply.set_result(answer)

@@ -9,10 +9,10 @@ from typing import Any
 
 import structlog
 
-from tests.simulation.gateway import ADMIN_KEY, Body, Key, SimGateway, Write
+from tests.simulation.checking.oracle import Need, Oracle, crc, is_ours
+from tests.simulation.checking.trace import Trace
 from tests.simulation.loop import PROCESS
-from tests.simulation.oracle import Need, Oracle, crc, is_ours
-from tests.simulation.trace import Trace
+from tests.simulation.servers.gateway import ADMIN_KEY, Body, Key, SimGateway, Write
 from tests.simulation.users import CORE, PASSWORDS, pair
 
 KNOWN_SECONDS = 100.0

@@ -1,0 +1,1 @@
+"""Stories about the Gateway API."""

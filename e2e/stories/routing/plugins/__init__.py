@@ -1,0 +1,1 @@
+"""Stories about plugins, the consumers that they authenticate, and global rules."""

@@ -1,0 +1,1 @@
+"""What a simulation records, what it expects, and what it checks."""

@@ -1,0 +1,1 @@
+"""The API server and the gateways of a simulation, and the network before them."""

@@ -1,0 +1,171 @@
+"""The network between processes and simulated gateways: it takes the place of `RawConnection`.
+
+It delays, loses, repeats and cuts off requests; `gateway` carries them out. It is below `AiohttpTransport`, so the
+client and the transport are the real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import aiohttp
+import orjson
+
+from apisix_ingress.runtime.raw_http import RawRequest
+from tests.simulation.loop import PROCESS, Process, running_loop
+from tests.simulation.servers.gateway import ADMIN_KEY, Body, SimGateway
+from tests.simulation.servers.network import refused
+
+GIVEN_UP_SECONDS = 5.0
+"""Seconds after which a write is given up (`sync.timeout`)."""
+
+Trap = Callable[[Process, str, SimGateway, str], bool]
+
+
+class SimConnection:
+    """Replaces `RawConnection` in every process.
+
+    Args:
+        gateways: By host.
+        trap: Called in a process at `connect`, `sent` and `reply`, with the gateway and the method of the request; true
+            if something happened to the process there.
+    """
+
+    def __init__(self, gateways: dict[str, SimGateway], trap: Trap) -> None:
+        self._gateways = gateways
+        self._trap = trap
+
+    async def send(self, request: RawRequest, *_: object) -> SimAnswer:
+        """Send a request and return the reply.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: There was none.
+        """
+        reply = await self._exchange(request)
+        return SimAnswer(SimHead(reply.status, reply.headers), reply.body)
+
+    async def _exchange(self, request: RawRequest) -> SimReply:
+        method, url = request.method, request.target
+        process, gateway = PROCESS.get(), self._gateways[url.host or ""]
+        loop = asyncio.get_running_loop()
+        if gateway.fault.is_down:
+            await asyncio.sleep(0.001)
+            raise refused(gateway.name)
+        if gateway.rng.random() < 0.2:
+            await asyncio.sleep(0.002 * gateway.rng.random())
+        path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
+        if method != "GET":
+            gateway.check_key(process, path)
+        if self._trap(process, "connect", gateway, method):
+            await asyncio.sleep(0)
+        request.check()
+        reply: asyncio.Future[SimReply] = loop.create_future()
+        is_known = {name.lower(): value for name, value in request.headers}.get("x-api-key") == ADMIN_KEY
+        call = _Call(method, path, request.body, (process.name, process.terms), process, is_known, loop.time())
+        self._send(gateway, call, reply)
+        self._trap(process, "sent", gateway, method)
+        try:
+            async with asyncio.timeout(request.timeout.sock_read):
+                answer = await reply
+        except TimeoutError:
+            raise aiohttp.SocketTimeoutError from None
+        except aiohttp.ServerDisconnectedError:
+            gateway.cut_at[process, path] = loop.time()
+            raise
+        gateway.note_key(process, answer.status)
+        if self._trap(process, "reply", gateway, method):
+            await asyncio.sleep(0)
+        return answer
+
+    def _send(self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply]) -> None:
+        loop, rng, fault, back = running_loop(), gateway.rng, gateway.fault, copy_context()
+        share = rng.choice([0.5, 2.0, 4.5]) if rng.random() < fault.slow else 0.004
+        there, home = rng.random() * share, rng.random() * share
+        there += fault.late if call.method != "GET" else 0.0
+        if call.process.is_gone:
+            return
+        if rng.random() < fault.lost_request:
+            loop.call_later(there, _reset, reply, context=back)
+            if call.method != "GET" and rng.random() < 0.3:
+                # A proxy that cut it off may still deliver its copy, within the time that the sender assumes.
+                there += rng.random() * (GIVEN_UP_SECONDS - there)
+                late = replace(call, sent=-math.inf)
+                loop.call_later(there, self._carry_out, gateway, late, reply, home, back, context=loop.world)
+        else:
+            loop.call_later(there, self._carry_out, gateway, call, reply, home, back, context=loop.world)
+
+    def _carry_out(
+        self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply], home: float, back: Context
+    ) -> None:
+        loop, rng, fault = asyncio.get_running_loop(), gateway.rng, gateway.fault
+        given_up = loop.time() > call.sent + GIVEN_UP_SECONDS
+        if fault.refuses_key or not call.is_known:
+            answer: tuple[int, Body] = 401, {"error_msg": "failed to check token", "description": "wrong apikey"}
+        elif rng.random() < fault.throttled or (fault.curt and gateway.has_missed(call.path)):
+            answer = 429, {"error_msg": "slow down"}
+        elif rng.random() < fault.error:
+            if rng.random() < 0.5:
+                gateway.answer(call.method, call.path, call.payload, call.writer, given_up=given_up)
+            answer = rng.choice([500, 502, 503]), {"error_msg": "fault"}
+        else:
+            answer = gateway.answer(call.method, call.path, call.payload, call.writer, given_up=given_up)
+        if rng.random() < fault.hang:
+            return
+        if gateway.is_deaf_to(call.method, call.path, answer[0]) or rng.random() < fault.lost_reply:
+            loop.call_later(home, _reset, reply, context=back)
+            return
+        loop.call_later(home, _deliver, reply, SimReply(answer[0], orjson.dumps(answer[1])), context=back)
+
+
+@dataclass(slots=True, frozen=True)
+class _Call:
+    """A request under way."""
+
+    method: str
+    path: str
+    payload: bytes
+    writer: tuple[str, int]
+    process: Process
+    is_known: bool
+    sent: float
+
+
+@dataclass(slots=True, frozen=True)
+class SimReply:
+    """A response for `AiohttpTransport`."""
+
+    status: int
+    body: bytes
+    headers: ClassVar[Mapping[str, str]] = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
+
+
+@dataclass(slots=True, frozen=True)
+class SimHead:
+    """The head of a response of `RawConnection`."""
+
+    code: int
+    headers: Mapping[str, str]
+
+
+@dataclass(slots=True, frozen=True)
+class SimAnswer:
+    """A response of `RawConnection`."""
+
+    head: SimHead
+    body: bytes
+    is_cut: bool = False
+
+
+def _reset(reply: asyncio.Future[SimReply]) -> None:
+    if not reply.done():
+        reply.set_exception(aiohttp.ServerDisconnectedError())
+
+
+def _deliver(reply: asyncio.Future[SimReply], answer: SimReply) -> None:
+    if not reply.done():
+        reply.set_result(answer)
