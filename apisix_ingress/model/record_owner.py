@@ -13,8 +13,8 @@ from functools import cache
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
-from apisix_ingress.model.kinds.table import RESOURCES
-from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE, is_cut, object_name
+from apisix_ingress.model.kinds.table import PREFIXES, RESOURCES
+from apisix_ingress.model.names import INGRESS, MANAGED_BY, MANAGED_BY_VALUE, NGINX, is_cut, object_name
 
 
 def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
@@ -65,6 +65,27 @@ def _patterns(kind: RecordKind) -> tuple[tuple[str, re.Pattern[str]], ...]:
         for row in RESOURCES.values()
         if kind in row.record_names
     )
+
+
+def source_of(kind: RecordKind, name: str) -> str:
+    """Return the owner in the name of a record as namespace/name, or its namespace; empty if there is no namespace."""
+    if name.startswith(NGINX):
+        return ""
+    first, _, rest = name.partition("_")
+    if first in PREFIXES and first != INGRESS:  # not a namespace, because it has upper-case letters
+        return source_of(kind, rest)
+    owner = origin_of_name(kind, name)
+    if owner is not None:
+        return f"{owner.namespace}/{owner.name}"
+    namespace = namespace_of_name(kind, name)
+    return f"{namespace}/" if namespace else ""
+
+
+def certificate_source(body: FrozenJson) -> str:
+    """Return the Secret that the labels of a certificate name, as namespace/name; empty if they name none."""
+    labels = body.get("labels")
+    secret = _secret(labels) if isinstance(labels, dict) else None
+    return f"{secret.namespace}/{secret.name}" if secret is not None else ""
 
 
 def _secret(labels: FrozenJson) -> ObjectKey | None:

@@ -22,6 +22,7 @@ from apisix_ingress.state.ids.id_table import HASHED, IdTable
 
 _Mark: TypeAlias = tuple[RecordKind, str, str]
 _Taken: TypeAlias = tuple[RecordKind, str, str]
+_Scope: TypeAlias = tuple[frozenset[str] | None, frozenset[str] | None]
 _Names: TypeAlias = dict[ObjectKey, tuple[Claimant, frozenset[tuple[RecordKind, str]]]]
 
 
@@ -35,6 +36,8 @@ class Hold:
         ids: Their ids, for kinds whose ids are not hashes.
         names: Their names.
         hosts: A record is protected only if all its hosts are among these; None for any hosts.
+        sources: A record is protected only if all objects that it was generated from (namespace/name) are among these
+            or, with the empty name, in these namespaces; None for any objects.
     """
 
     kind: RecordKind
@@ -42,6 +45,12 @@ class Hold:
     ids: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     hosts: frozenset[str] | None = None
+    sources: frozenset[str] | None = None
+
+    @property
+    def scope(self) -> _Scope:
+        """What restricts the protection."""
+        return self.hosts, self.sources
 
     @property
     def marks(self) -> Iterable[_Mark]:
@@ -91,7 +100,7 @@ class Desired:
         self._held_names: _Names = {}
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
         # Number of holds per mark, for fast lookups: a sweep checks thousands of records against thousands of holds.
-        self._marks: dict[_Mark, Counter[frozenset[str] | None]] = {}
+        self._marks: dict[_Mark, Counter[_Scope]] = {}
 
     def assign(self, owner: ObjectKey, namespace: str) -> None:
         """Set the namespace in whose turn the records of an owner without one are written; empty removes it."""
@@ -194,17 +203,23 @@ class Desired:
         owner, after = claimant.owner, tuple(holds)
         before = self._holds.pop(owner, ())
         if before != after:
-            for mark, hosts in ((mark, hold.hosts) for hold in after for mark in hold.marks):
-                self._marks.setdefault(mark, Counter())[hosts] += 1
-            for mark, hosts in ((mark, hold.hosts) for hold in before for mark in hold.marks):
-                self._unmark(mark, hosts)
+            for mark, scope in ((mark, hold.scope) for hold in after for mark in hold.marks):
+                self._marks.setdefault(mark, Counter())[scope] += 1
+            for mark, scope in ((mark, hold.scope) for hold in before for mark in hold.marks):
+                self._unmark(mark, scope)
         if after:
             self._holds[owner] = after
         if after or before:
             names = ((hold.kind, name) for hold in after for name in hold.names)
             self._count_names(self._held_names, claimant, frozenset(names))
 
-    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None = None) -> bool:
+    def is_held(
+        self,
+        key: RecordKey,
+        name: str,
+        hosts: tuple[str, ...] | None = None,
+        sources: tuple[str, ...] | None = None,
+    ) -> bool:
         """Return whether a record that is not desired must stay because its owner cannot be translated now.
 
         Args:
@@ -212,18 +227,20 @@ class Desired:
             name: The record's name in the gateway, or empty. If the id is a hash of the name, it identifies the owner;
                 otherwise another object may have a name with the same CRC-32.
             hosts: The record's hosts in the gateway; None if unknown, which allows any.
+            sources: The objects (namespace/name) that it was generated from, as far as the gateway shows them; None if
+                unknown, which allows any.
         """
         whole: _Mark = (key.kind, _NAMED, name) if is_id_of(key.id, name) else (key.kind, key.id, _NAMED)
         prefixes: Iterator[_Mark] = ((key.kind, "", name[:end]) for end in range(1, len(name) + 1))
         marks = chain(((key.kind, key.id, ""), whole), prefixes)
-        allowed = (each for mark in marks for each in self._marks.get(mark, ()))
-        return any(each is None or hosts is None or each.issuperset(hosts) for each in allowed)
+        scopes = (each for mark in marks for each in self._marks.get(mark, ()))
+        return any(_covers(of_hosts, hosts) and _includes(of_sources, sources) for of_hosts, of_sources in scopes)
 
-    def _unmark(self, mark: _Mark, hosts: frozenset[str] | None) -> None:
+    def _unmark(self, mark: _Mark, scope: _Scope) -> None:
         marked = self._marks[mark]
-        marked[hosts] -= 1
-        if not marked[hosts]:
-            del marked[hosts]
+        marked[scope] -= 1
+        if not marked[scope]:
+            del marked[scope]
         if not marked:
             del self._marks[mark]
 
@@ -277,6 +294,16 @@ class Desired:
             self._ids.release(kind, name, former)
         if has:
             counted[claimant.owner] = (claimant, has)
+
+
+def _covers(allowed: frozenset[str] | None, hosts: tuple[str, ...] | None) -> bool:
+    return allowed is None or hosts is None or allowed.issuperset(hosts)
+
+
+def _includes(allowed: frozenset[str] | None, sources: tuple[str, ...] | None) -> bool:
+    if allowed is None or sources is None:
+        return True
+    return all(each in allowed or f"{each.partition('/')[0]}/" in allowed for each in sources)
 
 
 def _moved(record: Record, id_: str) -> Record:

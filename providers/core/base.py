@@ -30,6 +30,7 @@ from providers.core.grant_tracker import GrantTracker
 from providers.core.holds import holds_by_name
 from providers.core.offload import is_large
 from providers.core.problems import CRASHED, conflicts, log_problems, shared, unread
+from translation.core.grants import within_grants
 from translation.core.result import NOTHING, Translation
 from translation.core.scope import is_ours
 from translation.core.translators import translate
@@ -157,7 +158,7 @@ class Provider(Generic[T]):
         translation, size = limited(self._world.budget, key, self.evaluate(key, item, view))
         revoked = translation is not None and (translation.revoked or self._grants.is_revoked(key, translation, view))
         owned = self._owned_hosts(item, view) if translation is not None else frozenset()
-        return Evaluated(self._with_own_hosts(translation, item, view), revoked, owned, size)
+        return Evaluated(self._restricted(translation, item, view), revoked, owned, size)
 
     def _prepared(self, key: ObjectKey, item: T | None, view: View) -> Evaluated:
         """Evaluate an object and serialize its records, which takes long if they are large."""
@@ -267,12 +268,16 @@ class Provider(Generic[T]):
         after = self._world.desired.of_owner(owner).values()
         return self._world.neighbours.replace(owner, shared_hosts(before), shared_hosts(after))
 
-    def _with_own_hosts(self, translation: Translation | None, item: T | None, view: View) -> Translation | None:
-        """Restrict the holds of a failed translation to hosts that other namespaces do not own."""
-        is_shared = self._options.host_ownership == "shared" or self.kind not in NAMING_KINDS
-        if translation is None or not translation.failed or is_shared or not isinstance(item, CustomObject):
+    def _restricted(self, translation: Translation | None, item: T | None, view: View) -> Translation | None:
+        """Restrict the holds of a failed translation to what the object may still use: hosts, and other namespaces."""
+        if translation is None or not translation.failed or not isinstance(item, CustomObject):
             return translation
-        return replace(translation, holds=restricted(translation.holds, item, HostOwners(view, self._options)))
+        holds = translation.holds
+        if self._options.host_ownership != "shared" and self.kind in NAMING_KINDS:
+            holds = restricted(holds, item, HostOwners(view, self._options))
+        if self._options.cross_namespace == "grant":
+            holds = within_grants(holds, item, view)
+        return replace(translation, holds=holds)
 
     def _owned_hosts(self, item: T | None, view: View) -> frozenset[str]:
         """Return the hosts that an object names and its namespace owns, whether or not it can be translated."""

@@ -307,7 +307,13 @@ class FakeWanted:
     def namespace(self, key: RecordKey, cluster: str) -> str:
         return self.namespaces.get(key, "")
 
-    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None = None) -> bool:
+    def is_held(
+        self,
+        key: RecordKey,
+        name: str,
+        hosts: tuple[str, ...] | None = None,
+        sources: tuple[str, ...] | None = None,
+    ) -> bool:
         return key in self.held
 
     def keys(self) -> tuple[RecordKey, ...]:

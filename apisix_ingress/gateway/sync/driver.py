@@ -156,9 +156,11 @@ class RecordDriver:
         """Return the record that the cluster should have under a key, or None."""
         return self._wanted.get(key, self.cluster)
 
-    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
+    def is_held(
+        self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...] | None
+    ) -> bool:
         """Return whether a record that is not desired must stay."""
-        return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts)
+        return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts, sources)
 
     def decide(self, key: RecordKey) -> Step:
         """Return what to do about a record now."""
@@ -227,7 +229,9 @@ class RecordDriver:
     def _is_released(self, slot: RecordSlot) -> bool:
         """Return True, once, when a record that was held need not stay any longer."""
         known = slot.observed
-        if not slot.is_held or (known is not None and self.is_held(slot.key, known.name, known.hosts)):
+        if not slot.is_held:
+            return False
+        if known is not None and self.is_held(slot.key, known.name, known.hosts, self.table.sources(slot.key)):
             return False
         slot.is_held = False
         return True

@@ -22,7 +22,7 @@ UNUSUAL_COUNT = 20
 FOREIGN_REMEDY = "another client created the record with this id, so it is not overwritten: delete it in the gateway"
 
 Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
-IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None], bool]
+IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None, tuple[str, ...] | None], bool]
 WantedAt = Callable[[RecordKey], Record | None]
 
 
@@ -35,7 +35,9 @@ class Wanted(Protocol):
     def namespace(self, key: RecordKey, cluster: str) -> str:
         """Return the namespace of a desired record's owner; empty if it has none or the record is not desired."""
 
-    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
+    def is_held(
+        self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...] | None
+    ) -> bool:
         """Return whether a record that is not desired must stay."""
 
     def keys(self) -> Iterable[RecordKey]:
@@ -104,7 +106,8 @@ def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsH
         key: The record.
         wanted_at: Returns the record that the cluster should have under a key, or None.
         table: What the cluster has.
-        is_held: Whether a record that is not desired must stay; called with its key, name and hosts.
+        is_held: Whether a record that is not desired must stay; called with its key, name, hosts, and the objects that
+            it was generated from.
     """
     record = wanted_at(key)
     if record is None:
@@ -159,7 +162,7 @@ def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHe
     if record.existing_only:
         return NOTHING
     known = table.get(key).observed
-    if known is not None and is_held(key, known.name, known.hosts):
+    if known is not None and is_held(key, known.name, known.hosts, table.sources(key)):
         return Step("hold", record)
     is_meant = False
     for referrer in table.referrers(key):
@@ -174,7 +177,7 @@ def _removal(key: RecordKey, table: RecordTable, is_held: IsHeld) -> Step:
     known = table.get(key).observed
     if known is None:
         return NOTHING
-    if is_held(key, known.name, known.hosts):
+    if is_held(key, known.name, known.hosts, table.sources(key)):
         return HOLD
     referrer = table.referrer(key)
     return DELETE if referrer is None else Step("wait", None, referrer)

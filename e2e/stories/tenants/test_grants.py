@@ -1,6 +1,7 @@
 """References into another namespace under `cross_namespace: grant`: traffic comes with the grant and goes with it."""
 
 import ssl
+from functools import partial
 
 import pytest
 from trustme import CA
@@ -69,6 +70,28 @@ def test_a_service_of_another_namespace_is_reachable_only_with_a_grant(stage: St
     wait_until(refusals, lambda got: any(f"{tenant}/web does not exist;" in each for each in got), "another Warning")
     assert stage.traffic.send(stage.host).status == 200
     revoke(stage)
+    stage.traffic.until_status(404, stage.host)
+
+
+def test_a_grant_that_is_removed_while_the_controller_is_down_ends_traffic(stage: Stage, tenant: str) -> None:
+    controller = stage.start(kubernetes=GRANTING)
+    stage.serve()
+    stage.api.apply(ingress(stage), namespace=tenant)
+    allow(stage, tenant, ("networking.k8s.io", "Ingress"), ("", "Service", "web"))
+    stage.traffic.until_status(200, stage.host)
+    broken = ingress(stage)
+    del broken["metadata"]["annotations"]
+    stage.api.apply(broken, namespace=tenant)
+    absent = f"{tenant}/web does not exist"
+    events = partial(stage.api.events, "web", namespace=tenant)
+    wait_until(
+        lambda: [each["message"] for each in events()], lambda got: any(absent in each for each in got), "a Warning"
+    )
+    controller.stop()
+    revoke(stage)
+
+    controller.start()
+
     stage.traffic.until_status(404, stage.host)
 
 

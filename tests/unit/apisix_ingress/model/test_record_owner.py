@@ -6,7 +6,7 @@ import pytest
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.record_owner import namespace_of_name, origin
+from apisix_ingress.model.record_owner import certificate_source, namespace_of_name, origin, source_of
 
 SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
 
@@ -54,3 +54,26 @@ LONG = "x" * 250
 )
 def test_a_shortened_name_still_has_its_namespace(kind: RecordKind, name: str, want: str) -> None:
     assert namespace_of_name(kind, names.truncated(name)) == want
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "want"),
+    [
+        ("upstreams", names.service_upstream_name("shop", "web", 80), "shop/web"),
+        ("upstreams", names.service_upstream_name("shop", "web", 80, variant="https"), "shop/web"),
+        ("upstreams", names.service_upstream_name("shop", "web", 80, subset="v1", granularity="service"), "shop/web"),
+        ("upstreams", names.object_name("shop", "external"), "shop/external"),
+        ("plugin_configs", names.object_name("shop", "limits"), "shop/limits"),
+        ("plugin_configs", names.object_name("shop", "limits", "PluginConfig"), "shop/limits"),
+        ("upstreams", names.truncated(names.service_upstream_name("shop", LONG, 80)), "shop/"),
+        ("plugin_configs", names.nginx_limits("shop", "web"), ""),
+        ("upstreams", "by-hand", ""),
+    ],
+)
+def test_a_record_names_what_others_refer_to(kind: RecordKind, name: str, want: str) -> None:
+    assert source_of(kind, name) == want
+
+
+@pytest.mark.parametrize(("labels", "want"), [(SECRET, "shop/cert"), ({}, ""), (None, ""), ([], "")])
+def test_a_certificate_names_its_secret(labels: object, want: str) -> None:
+    assert certificate_source({"labels": labels}) == want

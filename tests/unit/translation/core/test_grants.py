@@ -222,6 +222,54 @@ def test_what_a_gateway_has_from_before_is_protected_only_with_the_grant() -> No
     assert [harness.world.desired.is_held(key, "") for harness in (without, absent)] == [False, True]
 
 
+BROKEN: dict[str, Any] = {"backends": [{"serviceName": "none", "servicePort": 80}]}
+ELSEWHERE: dict[str, Any] = {"plugin_config_name": "pc", "plugin_config_namespace": "b"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "grants", "want"),
+    [
+        (route(rule(**BROKEN, **ELSEWHERE)), [], set()),
+        (route(rule(**BROKEN)), [grant(to("ApisixPluginConfig", group=OURS))], {("default/web",)}),
+        (
+            route(rule(**BROKEN, **ELSEWHERE)),
+            [grant(to("ApisixPluginConfig", "pc", group=OURS), source=from_("ApisixRoute"))],
+            {("default/web",), ("default/web", "b/pc")},
+        ),
+        (
+            route(rule(**BROKEN, **ELSEWHERE)),
+            [grant(to("ApisixPluginConfig", group=OURS), source=from_("ApisixRoute"))],
+            {("default/web",), ("default/web", "b/pc"), ("b/other",)},
+        ),
+    ],
+)
+def test_records_of_a_previous_process_stay_only_if_their_references_are_permitted(
+    obj: JsonObject, grants: list[JsonObject], want: set[tuple[str, ...]]
+) -> None:
+    harness = GrantHarness(obj, service(), PLUGIN_CONFIG, *grants)
+    key, name = RecordKey("routes", "any"), "default_route_rule"
+
+    held = {
+        sources
+        for sources in (("default/web",), ("default/web", "b/pc"), ("b/other",))
+        if harness.world.desired.is_held(key, name, ("a.example.com",), sources)
+    }
+
+    assert held == want
+    assert harness.world.desired.is_held(key, name) is bool(want)
+
+
+def test_a_grant_that_is_removed_later_releases_records_of_a_previous_process() -> None:
+    allowing = grant(to("ApisixPluginConfig", group=OURS), source=from_("ApisixRoute"))
+    harness = GrantHarness(route(rule(**BROKEN, **ELSEWHERE)), service(), PLUGIN_CONFIG, allowing)
+    held = [harness.world.desired.is_held(RecordKey("routes", "any"), "default_route_rule", None, ("b/pc",))]
+
+    harness.delete("ReferenceGrant", "grant")
+
+    held += [harness.world.desired.is_held(RecordKey("routes", "any"), "default_route_rule", None, ("b/pc",))]
+    assert held == [True, False]
+
+
 def test_grants_are_not_read_unless_the_settings_ask_for_them() -> None:
     found, loop = prepare(TLS, pair())
     loop.settle()

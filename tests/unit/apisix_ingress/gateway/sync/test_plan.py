@@ -31,7 +31,7 @@ def make_table(*records: Record, foreign: tuple[RecordKey, ...] = ()) -> RecordT
 
 
 def step(record: Record | None, table: RecordTable, key: RecordKey = ROUTE, *held: RecordKey) -> Step:
-    return decide(key, {key: record}.get, table, lambda key, name, hosts: key in held)
+    return decide(key, {key: record}.get, table, lambda key, name, hosts, sources: key in held)
 
 
 def lose(table: RecordTable, key: RecordKey, record: Record | None) -> None:
@@ -128,7 +128,10 @@ def test_held_record_stays() -> None:
 def test_a_hold_is_looked_up_by_the_name_in_the_gateway() -> None:
     nothing = dict[RecordKey, Record]()
     got = decide(
-        ROUTE, nothing.get, make_table(ROUTE_RECORD), lambda key, name, hosts: (key, name) == (ROUTE, "name-r1")
+        ROUTE,
+        nothing.get,
+        make_table(ROUTE_RECORD),
+        lambda key, name, hosts, sources: (key, name) == (ROUTE, "name-r1"),
     )
     assert got == HOLD
 
@@ -246,7 +249,7 @@ def named(key: RecordKey, name: str, **fields: Any) -> Record:
 def decided(table: RecordTable, *wanted: Record, held: tuple[str, ...] = ()) -> Step:
     """Return what is to be done about the short id."""
     records = {record.key: record for record in wanted}
-    return decide(SHORT, records.get, table, lambda key, name, hosts: name in held)
+    return decide(SHORT, records.get, table, lambda key, name, hosts, sources: name in held)
 
 
 def test_id_of_another_name_is_never_written_in_place() -> None:
@@ -283,7 +286,7 @@ def test_record_for_existing_ones_only_leaves_that_of_another_name_alone() -> No
 @pytest.mark.parametrize(("there", "want"), [(VICTIM, "wait"), (FORGED, "put"), ("edited", "put")])
 def test_record_waits_for_what_it_names_while_another_name_has_its_id(there: str, want: str) -> None:
     route = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: FORGED})
-    got = decide(ROUTE, {ROUTE: route}.get, make_table(named(SHORT, there)), lambda key, name, hosts: False)
+    got = decide(ROUTE, {ROUTE: route}.get, make_table(named(SHORT, there)), lambda key, name, hosts, sources: False)
     assert (got.act, got.record) == (want, route)
 
 
