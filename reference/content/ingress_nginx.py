@@ -31,8 +31,9 @@ The column *invalid value* describes the effect of a value that is not valid, wh
 
 These differences apply to every host, whatever its annotations:
 
-* The gateway's `config.yaml` determines whether request headers with an underscore or other unusual characters in their
-  names are passed or dropped.
+* The gateway's `config.yaml` (`underscores_in_headers`) determines whether request headers with an underscore in their
+  names are passed. They are always dropped with `auth-tls-secret`, `auth-response-headers`, and a `canary-by-header`
+  with an underscore, unless `enable-underscores-in-headers` is true.
 * With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend.
 * Namespaces can share hosts, and a canary may be in another namespace than the Ingress whose requests it shares, unless
   `kubernetes.host_ownership` restricts a host to one namespace, as `preset: multi-tenant` does. Then the owner of the

@@ -54,7 +54,6 @@ UNLIKE_APISIX = {
 DIFFERENT_FOR_ALL = {
     "protocol-grpc-dead": "A gRPC backend that refuses connections gives 502.",
     "wild-oauth2-proxy": "Requests from 127.0.0.1, as those of `auth-url` may be, have the client address",
-    "canary-header-underscore": "request headers with an underscore",
     "config-limit-status": "An invalid value in the ConfigMap does not stop changes.",
     "default-404-shape": "`/healthz` and `/nginx_status` of ingress-nginx do not exist.",
     "flag-no-validation": "Values of annotations are always validated",

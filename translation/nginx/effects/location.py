@@ -18,7 +18,7 @@ from translation.nginx.effects.balancing.backends import (
     scheme_of,
     timeouts,
 )
-from translation.nginx.effects.balancing.canary import canary_plugins
+from translation.nginx.effects.balancing.canary import canary_plugins, reads_underscores
 from translation.nginx.effects.balancing.cookies import affinity_cookies
 from translation.nginx.effects.balancing.mirror import mirror
 from translation.nginx.effects.branches import Branch, Site, answer
@@ -38,7 +38,7 @@ from translation.nginx.effects.protection.client_certificates import (
 )
 from translation.nginx.effects.protection.limits import limit_functions, limits_id
 from translation.nginx.effects.redirects import https_redirects, location_redirect, redirects_http
-from translation.nginx.effects.requests import body_limit, forwarded, proxy_rewrite, request_id
+from translation.nginx.effects.requests import body_limit, forwarded, header_names, proxy_rewrite, request_id
 from translation.nginx.effects.responses import (
     compression,
     cors_headers,
@@ -109,7 +109,9 @@ def _served(
         upstream = backend
         plugins |= _passing(site, scheme, check, backend)
         own, guards = own_requests(site), (*limit_functions(site), *guard.functions)
-        plugins |= attached([*forwarded(site, scheme), *guards, *mirror(site), *changed_answers(site), *own])
+        trusts = check is not None or guard.sets_headers or reads_underscores(site)
+        told = (*header_names(site, trusts=trusts), *forwarded(site, scheme))
+        plugins |= attached([*told, *guards, *mirror(site), *changed_answers(site), *own])
         if own and "413" in shown_statuses(site):
             plugins.pop("client-control", None)
         fields["timeout"] = timeouts(site)

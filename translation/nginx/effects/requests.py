@@ -11,7 +11,7 @@ from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.balancing.backends import scheme_of
 from translation.nginx.effects.branches import Site
 from translation.nginx.functions.attached import Function
-from translation.nginx.functions.headers import ADDRESS, FORWARDED
+from translation.nginx.functions.headers import ADDRESS, FORWARDED, INVALID, UNDERSCORES
 from translation.nginx.tables.values import python_pattern, size
 
 _PORTS = {"http": "80", "https": "443"}
@@ -46,6 +46,19 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     if vhost:
         body["host"] = vhost
     return body | _uri(site)
+
+
+def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
+    """Return the functions that drop or pass on headers because of characters in their names.
+
+    Args:
+        site: The location.
+        trusts: Whether the backend or the canary relies on a header with a certain name.
+    """
+    config = site.config
+    drops = trusts and not config.flag("enable-underscores-in-headers") and config.flag("ignore-invalid-headers")
+    dropping = (Function(UNDERSCORES, {}),) if drops else ()
+    return (*dropping, *(() if config.flag("ignore-invalid-headers") else (Function(INVALID, {}),)))
 
 
 def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:

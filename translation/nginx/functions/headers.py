@@ -77,3 +77,27 @@ return function(conf, ctx)
 end
 """
 """Changes the redirects and cookies of a backend, as proxy_redirect, proxy_cookie_path and proxy_cookie_domain do."""
+
+UNDERSCORES = """local core = require("apisix.core")
+return function(conf, ctx)
+    for name in pairs(ngx.req.get_headers(0, true)) do
+        if name:find("_", 1, true) then core.request.set_header(ctx, name, nil) end
+    end
+end
+"""
+"""Drops headers with an underscore: variables and some backends confuse `X_User` with the trusted header `X-User`."""
+
+INVALID = """local TOKEN = "^[%w!#$%%&'*+.^_`|~-]+$"
+return function(conf, ctx)
+    local read, raw = pcall(ngx.req.raw_header, true)
+    local found = {}
+    for name, text in (read and raw or ""):gmatch("([^\\r\\n:]+):[ \\t]*([^\\r\\n]*)") do
+        if name:find("[^%w_-]") and name:find(TOKEN) then
+            found[name] = found[name] or {}
+            table.insert(found[name], (text:gsub("[ \\t]+$", "")))
+        end
+    end
+    for name, texts in pairs(found) do ngx.req.set_header(name, texts) end
+end
+"""
+"""Passes on headers that nginx drops because of characters in their names; there is no raw header in HTTP/2."""

@@ -68,6 +68,8 @@ DEFAULTS: Mapping[str, str] = {
     "proxy-add-original-uri-header": "false",
     "relative-redirects": "false",
     "use-gzip": "false",
+    "enable-underscores-in-headers": "false",
+    "ignore-invalid-headers": "true",
     "gzip-level": "1",
     "gzip-min-length": "256",
     "gzip-types": (
@@ -110,7 +112,9 @@ _VERDICTS: Mapping[str, Verdict] = {
     "large-client-header-buffers": approximate("Sizes of request headers are a setting of the whole gateway."),
     "client-header-buffer-size": approximate("Sizes of request headers are a setting of the whole gateway."),
     "enable-underscores-in-headers": approximate("Header names with underscores are a setting of the whole gateway."),
-    "ignore-invalid-headers": approximate("Invalid header names are a setting of the whole gateway."),
+    "ignore-invalid-headers": approximate(
+        "Headers in HTTP/2, and those whose name has a character that HTTP does not allow, such as `@`, are dropped."
+    ),
     "allow-backend-server-header": approximate("The gateway sets the Server header."),
     "use-http2": approximate("HTTP/2 is a setting of the whole gateway."),
     "use-proxy-protocol": approximate("The PROXY protocol is a setting of the gateway's listeners."),

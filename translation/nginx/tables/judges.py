@@ -163,11 +163,6 @@ def proxy_redirect(text: str) -> Verdict:
     return approximate("A regular expression is not applied to redirects.") if text.startswith("~") else EXACT
 
 
-def canary_header(text: str) -> Verdict:
-    """Judge canary-by-header."""
-    return approximate("A header whose name has an underscore is not read.") if "_" in text else EXACT
-
-
 def mirror_target(text: str) -> Verdict:
     """Judge mirror-target."""
     if text.startswith(("http://", "https://")):

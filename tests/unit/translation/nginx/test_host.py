@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from apisix_ingress.model.secrets.redaction import masked
 from tests.unit.translation.nginx.objects import OPTIONS, SERVICE, ingress, translated
 from translation.core.options import Options
 from translation.nginx.effects.balancing.canary import share_pattern
+from translation.nginx.functions.headers import INVALID, UNDERSCORES
 
 
 def routes(outcome: Outcome) -> list[FrozenJson]:
@@ -530,6 +532,52 @@ def test_a_further_path_changes_no_route_of_another_path(regex: str) -> None:
 
     bodies = {record.key: record.body for record in after.records}
     assert [record.key for record in before.records if bodies.get(record.key) != record.body] == []
+
+
+def functions(body: FrozenJson) -> list[str]:
+    """Return the functions of a route that run before the backend is asked."""
+    found: list[str] = body.get("plugins", {}).get("serverless-pre-function", {}).get("functions", [])
+    return found
+
+
+TRUSTING: tuple[tuple[dict[str, Any], ...], ...] = (
+    (ingress("web", ("/", "Prefix"), auth_url="http://auth.example/", auth_response_headers="X-Auth-User"),),
+    (SECRET, ingress("web", ("/", "Prefix"), auth_tls_secret="shop/ca", auth_tls_verify_client="optional")),
+    (
+        ingress("web", ("/", "Prefix")),
+        ingress("other", ("/", "Prefix"), age=1, service="other", canary="true", canary_by_header="X_Canary"),
+        {**SERVICE, "metadata": {"name": "other", "namespace": "shop"}},
+    ),
+)
+
+
+@pytest.mark.parametrize("objects", TRUSTING)
+def test_headers_with_an_underscore_are_dropped_where_a_header_is_trusted(objects: tuple[dict[str, Any], ...]) -> None:
+    allowed = config(enable_underscores_in_headers="true")
+
+    got = [body for body in routes(translated(*objects)) if body.get("upstream_id")]
+    got_allowed = [body for body in routes(translated(*objects, allowed)) if body.get("upstream_id")]
+
+    assert got
+    assert all(functions(body)[0] == UNDERSCORES for body in got)
+    assert not any(UNDERSCORES in functions(body) for body in got_allowed)
+
+
+def test_a_plain_path_has_no_function() -> None:
+    assert not any(map(functions, routes(translated(ingress("web", ("/", "Prefix"))))))
+
+
+def test_a_canary_header_with_an_underscore_is_the_header_with_a_dash() -> None:
+    got = routes(translated(*TRUSTING[2]))
+
+    rules = [body["plugins"]["traffic-split"]["rules"] for body in got if "traffic-split" in body.get("plugins", {})]
+    assert rules[0][0]["match"] == [{"vars": [["http_x_canary", "==", "always"]]}]
+
+
+def test_invalid_header_names_are_passed_on_request() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix")), config(ignore_invalid_headers="false")))
+
+    assert [functions(body) for body in got if body.get("upstream_id")] == [[INVALID]] * 2
 
 
 def test_a_redirect_to_the_trailing_slash_has_hsts_for_https_and_no_cors_headers() -> None:

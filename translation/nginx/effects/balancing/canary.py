@@ -68,6 +68,15 @@ def canary_plugins(site: Site, backend: ServiceBackend, main: str, *, first: boo
     return {"traffic-split": {"rules": rules}} if rules else {}
 
 
+def reads_underscores(site: Site) -> bool:
+    """Return whether the header that selects a canary has an underscore in its name.
+
+    As in nginx, the variable of `X_Canary` has the value of the header `X-Canary`, so `X_Canary` has to be dropped.
+    """
+    found = _canary_of(site, site.location.backend) if site.location.backend else None
+    return found is not None and "_" in found[0].values.text("canary-by-header")
+
+
 def share_pattern(share: int, total: int) -> str:
     """Return a pattern that matches a share of all ids: those whose first hexadecimal digits are low enough."""
     digits = f"{min(0xFFF, max(1, round(0x1000 * share / total))):03x}"
@@ -90,7 +99,7 @@ def _rules(values: Values, canary: str, main: str, decider: str) -> Iterator[Jso
     to_canary = [{"upstream_id": canary, "weight": 1}]
     to_main = [{"upstream_id": main, "weight": 1}]
     name = values.text("canary-by-header")
-    header = f"http_{name.lower().replace('-', '_')}" if _readable(name) else ""
+    header = f"http_{name.lower().replace('-', '_')}" if name else ""
     value, pattern = values.text("canary-by-header-value"), values.text("canary-by-header-pattern")
     if header and value:
         yield _rule([header, "==", value], to_canary)
@@ -218,8 +227,3 @@ def _backend_of(location: Location) -> BackendKey:
     if location.source is None or location.backend is None:
         return "", "", 0
     return backend_key(location.source.meta.namespace, location.backend)
-
-
-def _readable(header: str) -> bool:
-    """Return whether a client can send a header: nginx drops those with an underscore."""
-    return bool(header) and "_" not in header

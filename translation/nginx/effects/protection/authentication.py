@@ -49,6 +49,11 @@ class Authentication:
     closed: str = ""
     shut: str = ""
 
+    @property
+    def sets_headers(self) -> bool:
+        """Whether the backend gets headers from an authentication service."""
+        return any(function.values.get("external", {}).get("response_headers") for function in self.functions)
+
     def waived(self) -> Authentication:
         """Return what is left for requests that need not authenticate: credentials don't get to the backend."""
         checks_passwords = any("basic" in function.values for function in self.functions)
