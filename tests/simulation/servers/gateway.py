@@ -153,6 +153,8 @@ class SimGateway:
         self._note(Write(asyncio.get_running_loop().time(), writer, method, (kind, id_), body, given_up))
         if body is None:
             self._free(references(kind, self.records[kind].pop(id_)))
+            if given_up:
+                self.excused.add((kind, id_))
             return 200, {"key": f"/apisix/{path}", "deleted": "1"}
         status = 200 if id_ in self.records[kind] else 201
         self._free(references(kind, self.records[kind].get(id_, {})))
