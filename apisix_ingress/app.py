@@ -32,7 +32,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.loop_errors import LoopErrors
 from apisix_ingress.runtime.loop_lag import LoopLagWatch
 from apisix_ingress.runtime.open_files import raise_limit
-from apisix_ingress.runtime.tasks import cancel
+from apisix_ingress.runtime.tasks import bounded, cancel
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import HttpSettings, Settings, WebhookSettings, split_address
 from apisix_ingress.settings.warnings import cautions
@@ -80,9 +80,6 @@ STATUS_SECONDS = 15.0
 
 TAKEOVER_SECONDS = 3.0
 """Maximum seconds for which statuses then wait for the comparison with the gateways: one of them may hang."""
-
-TAKEOVER_POLL_SECONDS = 0.05
-"""Seconds between two checks whether the gateways were compared."""
 
 START_GC_THRESHOLDS = (1_000_000, 50, 100)
 """Until everything was translated once: nearly every new object stays, so that a collection only costs time."""
@@ -338,11 +335,9 @@ class Controller:
         """Write statuses after the first writes to gateways: before that, their conditions would change again."""
         state = self.state
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STATUS_SECONDS):
-                await state.ready.wait()
-            async with asyncio.timeout(TAKEOVER_SECONDS):
-                while any(sync.reachable and not sync.taken_over for sync in state.clusters.syncs):
-                    await state.clock.sleep(TAKEOVER_POLL_SECONDS)
+            await bounded(state.ready.wait(), STATUS_SECONDS, clock=state.clock)
+            outcomes = asyncio.gather(*(sync.first_outcome() for sync in state.clusters.syncs))
+            await bounded(outcomes, TAKEOVER_SECONDS, clock=state.clock)
         await state.source.status.run(term)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from trustme import CA
 
+from apisix_ingress.model.kinds.table import RESOURCES
+from crds import KINDS
 from e2e.cluster.client import Manifest, wait_until
 from e2e.devgateway.process import DevGateway
 from e2e.golden.cases import Records, stored
@@ -14,15 +16,8 @@ from e2e.story import Stage, condition, route
 
 V2 = "apisix.apache.org/v2"
 METADATA = "metadata"
-NAMESPACED = (
-    "ApisixRoute",
-    "ApisixUpstream",
-    "ApisixTls",
-    "ApisixConsumer",
-    "ApisixPluginConfig",
-    "ApisixGlobalRule",
-)
-"""The custom resources of a namespace."""
+NAMESPACED = tuple(kind for kind in KINDS if RESOURCES[kind].namespaced)
+"""The custom resources that live in a namespace."""
 
 
 def custom(kind: str, name: str, **spec: Any) -> Manifest:
@@ -53,10 +48,10 @@ def metadata_of(plugin: str, metadata: Mapping[str, Any]) -> Manifest:
 
 
 def of_every_kind(stage: Stage) -> list[Manifest]:
-    """Return objects that give a record of every kind."""
+    """Return objects of every kind that together have a record of every kind."""
     pair = {"name": "web", "namespace": stage.namespace}
     plugins = [{"name": "cors", "enable": True}]
-    return [
+    found = [
         certificate("web", stage.host),
         custom("ApisixPluginConfig", "web", plugins=plugins),
         custom("ApisixUpstream", "web", retries=2),
@@ -67,6 +62,9 @@ def of_every_kind(stage: Stage) -> list[Manifest]:
         custom("ApisixGlobalRule", "web", plugins=[{"name": "request-id", "enable": True}]),
         metadata_of("http-logger", {"log_format": {"host": "$host"}}),
     ]
+    missing = set(NAMESPACED) - {each["kind"] for each in found}
+    assert not missing, f"add an object of {sorted(missing)}"
+    return found
 
 
 def wait_every_kind(stage: Stage) -> Records:

@@ -103,6 +103,10 @@ class ClusterSync:
         """Whether this process leads and has compared the cluster with the desired records."""
         return self._session.is_synced
 
+    async def first_outcome(self) -> None:
+        """Return once the cluster was compared with the desired records in this term, or an outage began."""
+        await self._driver.first_outcome.wait()
+
     @property
     def reachable(self) -> bool:
         """Whether the cluster is not known to be down or to reject the admin key."""

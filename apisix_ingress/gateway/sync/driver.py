@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
@@ -64,6 +65,7 @@ class RecordDriver:
         ever_wanted: Records that were desired at any time since this process started and still exist or are desired;
             their deletion is expected.
         breaker: Whether the cluster may be written to.
+        first_outcome: Set once the cluster was compared with the desired records, or an outage began.
     """
 
     def __init__(self, config: SyncConfig, ever_wanted: set[RecordKey]) -> None:
@@ -76,12 +78,13 @@ class RecordDriver:
         self.unique_keys = UniqueKeys(cluster, wanted, self.table, self.order)
         self.sentinels = Sentinels(self.table)
         self.ever_wanted = ever_wanted
+        self.first_outcome = asyncio.Event()
         self.breaker = CircuitBreaker(
             cluster,
             clock=clock,
             rng=config.rng,
             on_change=self._breaker_changed,
-            on_outage=lambda is_open: observer.breaker(cluster, is_open),
+            on_outage=self._outage_changed,
         )
         self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker)
         # The retries of the queue are not used: the backoff of a record is in its slot.
@@ -247,6 +250,11 @@ class RecordDriver:
                     self.enqueue(slot.key)
         for key in [*self.order.counted(), *self._blocked_writes()]:
             self.report(key)
+
+    def _outage_changed(self, is_open: bool) -> None:
+        if is_open:
+            self.first_outcome.set()
+        self._observer.breaker(self.cluster, is_open)
 
     def _blocked_writes(self) -> Iterator[RecordKey]:
         for waiters in self.table.blocked.values():

@@ -127,6 +127,7 @@ class SyncSession:
                     group.create_task(self._work(term), name=f"sync-{name}-{number}")
                 group.create_task(self._keep(), name=f"sync-{name}-keeper")
                 group.create_task(self._log_synced(began), name=f"sync-{name}-synced")
+                self.driver.first_outcome.set()
                 # After the workers started: with many records it takes a while, and writes need not wait for it.
                 await self.audit.report_all()
         finally:

@@ -15,6 +15,7 @@ from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.devgateway.ports import free_port
 from e2e.devgateway.process import DevGateway
+from e2e.everything import NAMESPACED
 from e2e.scene import plugin, rule
 from e2e.story import condition, says
 
@@ -25,7 +26,7 @@ RULES = [
     {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"], "resources": [resources]}
     for group, version, resources in (("apisix.apache.org", "v2", "*"), ("networking.k8s.io", "v1", "ingresses"))
 ]
-CLASSED: Mapping[str, Manifest] = {
+SPECS: Mapping[str, Manifest] = {
     "ApisixRoute": {"http": [rule("rule", {"paths": ["/class"]})]},
     "ApisixUpstream": {"retries": 1},
     "ApisixPluginConfig": {"plugins": [plugin("redirect", {"uri": "/there"})]},
@@ -33,7 +34,7 @@ CLASSED: Mapping[str, Manifest] = {
     "ApisixConsumer": {"authParameter": {"keyAuth": {"value": {"key": "class-key"}}}},
     "ApisixGlobalRule": {"plugins": [plugin("request-id", {})]},
 }
-"""The six kinds that have a class and live in a namespace."""
+"""The spec of an object of each kind that lives in a namespace."""
 
 
 @dataclass
@@ -194,9 +195,9 @@ def test_unknown_plugin_is_denied_with_the_nearest_name(guarded: Guarded) -> Non
     assert "spec.plugins[0]: unknown plugin promtheus; did you mean prometheus?" in got
 
 
-@pytest.mark.parametrize("kind", list(CLASSED))
+@pytest.mark.parametrize("kind", NAMESPACED)
 def test_class_of_an_object_may_be_given_but_not_changed(guarded: Guarded, kind: str) -> None:
-    spec = CLASSED[kind]
+    spec = SPECS[kind]  # a new kind needs an entry
     guarded.send(kind, "class", spec)
     guarded.send(kind, "class", {**spec, "ingressClassName": "apisix"})
     assert CLASS_CHANGED in guarded.denied(kind, "class", {**spec, "ingressClassName": "other"})

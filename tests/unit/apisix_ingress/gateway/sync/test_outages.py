@@ -185,6 +185,22 @@ async def test_cluster_that_is_down_at_the_start_is_taken_over_later() -> None:
 
 
 @on_stage
+async def test_first_outcome_is_the_comparison_or_an_outage() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running(ready=False):
+        waiting = asyncio.create_task(stage.sync.first_outcome())
+        await asyncio.sleep(1)
+        before = waiting.done()
+        stage.ready.set()
+        await waiting
+        assert (before, stage.sync.taken_over) == (False, True)
+    stage.gateway.faults.down = True
+    async with stage.running():
+        await stage.sync.first_outcome()
+        assert (stage.sync.taken_over, stage.sync.reachable) == (False, False)
+
+
+@on_stage
 async def test_one_failing_record_does_not_stop_the_others() -> None:
     stage = Stage([UPSTREAM_RECORD])
     failing = FailingBackend(stage, UPSTREAM, GatewayUnavailable("HTTP 500", status=500))
