@@ -19,6 +19,7 @@ from apisix_ingress.state.hosts.host_holders import HostHolders
 from apisix_ingress.state.hosts.shared_hosts import SharedHosts
 from apisix_ingress.state.ids.id_table import IdTable
 from apisix_ingress.state.namespace_budget import NamespaceBudget
+from apisix_ingress.state.nginx_canaries import NGINX_CANARY, NginxCanaries
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.view import DetachedView, TrackingView
 
@@ -62,6 +63,8 @@ class World:
             self.stores[kind].synced = True
         self.gateway_versions = GatewayVersions(self._notify)
         self.stores[GATEWAY_VERSION] = self.gateway_versions.store
+        self.nginx_canaries = NginxCanaries(self._notify)
+        self.stores[NGINX_CANARY] = self.nginx_canaries.store
 
     def learn_version(self, cluster: str, server: str) -> bool:
         """Store the version that a gateway cluster reports; return whether a translation depends on the difference."""

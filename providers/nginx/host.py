@@ -40,6 +40,7 @@ class NginxHostProvider(Provider[CustomObject]):
         if namespace := self.namespace_of(key):  # Without one, the former namespace pays for the deletes.
             self._world.desired.assign(key, namespace)
         super()._publish(key, item, found)
+        self._world.nginx_canaries.replace(key.name, found.translation.canaries if found.translation else ())
 
     def namespace_of(self, key: ObjectKey) -> str:
         """Return the namespace that holds a host, else that of the oldest Ingress that names it; empty if none does."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from apisix_ingress.model.assessment import Assessment, ListenerKey
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import UpstreamClaim
@@ -32,6 +33,7 @@ class Translation:
             that still change. Records that were never published are not created.
         assessment: The status of an object of the Gateway API.
         attached: The listeners that a route of the Gateway API is attached to.
+        canaries: The canaries at a host of ingress-nginx, which translations of other hosts read.
     """
 
     records: tuple[Record, ...] = ()
@@ -44,6 +46,7 @@ class Translation:
     kept: Mapping[RecordKey, FrozenJson] = field(default_factory=dict)
     assessment: Assessment | None = None
     attached: frozenset[ListenerKey] = frozenset()
+    canaries: tuple[CustomObject, ...] = ()
 
     @property
     def failed(self) -> bool:

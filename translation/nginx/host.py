@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.objects import Meta
+from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
@@ -20,6 +21,7 @@ from translation.nginx.certificates import (
     is_secure,
     is_under_secure_wildcard,
 )
+from translation.nginx.effects.balancing.canaries import canaries_at
 from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
@@ -47,16 +49,19 @@ def translate_host(host: str, view: View, options: Options, nginx: NginxOptions)
         return None
     builder = Builder(Meta(KIND, "", host), view, options)
     builder.hold("routes", prefix=names.nginx_prefix(host))
-    _Host(builder, nginx, server).translate()
+    canaries = canaries_at(builder, nginx, server)
+    _Host(builder, nginx, server, canaries).translate()
     if host == CATCH_ALL:
         add_streams(builder, nginx)
-    return builder.finish()
+    return replace(builder.finish(), canaries=canaries)
 
 
 class _Host:
     """The translation of one host."""
 
-    def __init__(self, builder: Builder, nginx: NginxOptions, server: Server) -> None:
+    def __init__(
+        self, builder: Builder, nginx: NginxOptions, server: Server, canaries: tuple[CustomObject, ...]
+    ) -> None:
         self._builder = builder
         self._nginx = nginx
         self._server = server
@@ -68,7 +73,7 @@ class _Host:
         self._covered = covered_aliases(builder, server, self._aliases)
         self._plain_aliases = self._find_plain_aliases()
         self._named: set[str] = set()
-        self._services = Services()
+        self._services = Services(canaries)
 
     def translate(self) -> None:
         """Add every record."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
@@ -27,6 +27,9 @@ from translation.nginx.tables.annotations import SNIPPETS
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.findings import Finding
 from translation.nginx.tables.values import Values
+
+MOST = 256
+"""Maximum number of Ingresses of a Service that a translation reads: thousands of hosts may share a Service."""
 
 BackendKey: TypeAlias = tuple[str, str, int | str]
 """An upstream of nginx: namespace, Service, and its port as the Ingress names it."""
@@ -118,8 +121,9 @@ def sources_of_host(view: View, options: Options, nginx: NginxOptions, host: str
 def sources_of_service(
     view: View, options: Options, nginx: NginxOptions, namespace: str, service: str
 ) -> Iterator[Source]:
-    """Yield the Ingresses that name a Service, the oldest first; thousands may, so that callers stop early."""
-    return _sources(view, options, nginx, IndexKey("Ingress", NGINX_SERVICE_INDEX, f"{namespace}/{service}"))
+    """Yield the oldest Ingresses that name a Service, at most `MOST`; callers stop early."""
+    found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_SERVICE_INDEX, f"{namespace}/{service}"))
+    return islice(found, MOST)
 
 
 def sources_with_affinity(

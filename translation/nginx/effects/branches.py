@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject
 from translation.addresses.policy import check_address
 from translation.core.builder import Builder
 from translation.core.context import Context
@@ -50,14 +51,14 @@ class Services:
     """What Ingresses of any host say about Services; found once for all locations of a host.
 
     Attributes:
+        own: The canaries at the host itself.
         canaries: Backend → the Ingress with its canary, and the Service of the canary; None without one.
-        shares: Host → backend → the canaries on that host, the oldest first, with their Services.
         backends: Ingress → its backends.
         values: Service → the annotations that apply to all of it; None if no Ingress names it.
     """
 
+    own: tuple[CustomObject, ...] = ()
     canaries: dict[BackendKey, tuple[Source, ServiceBackend] | None] = field(default_factory=dict)
-    shares: dict[str, Mapping[BackendKey, Sequence[tuple[Source, ServiceBackend]]]] = field(default_factory=dict)
     backends: dict[ObjectKey, frozenset[BackendKey]] = field(default_factory=dict)
     values: dict[ObjectKey, Values | None] = field(default_factory=dict)
 

@@ -30,6 +30,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(Source, "paths", counted_paths)
     monkeypatch.setattr(sources, "source_of", counted_source)
+    monkeypatch.setattr(sources, "MOST", 8)
     return seen
 
 
@@ -39,12 +40,19 @@ def work(calls: Counter[str], count: int, shape: str) -> Counter[str]:
     if shape == "paths":
         canary = ingress("canary", *paths, service="next", age=2, canary="true", canary_weight="10")
         translated(ingress("main", *paths), canary, NEXT)
+    elif shape == "canaries":
+        hosts = [f"h{number}.test" for number in range(count)]
+        mains = [ingress(f"main-{host}", ("/", "Prefix"), host=host) for host in hosts]
+        given = {"service": "next", "canary": "true", "canary_weight": "10"}
+        places = enumerate(hosts)
+        every = [ingress(f"next-{host}", ("/", "Prefix"), host=host, age=age, **given) for age, host in places]
+        translated(*mains, *every, NEXT)
     else:
         translated(*(ingress(f"main-{path[1:]}", (path, kind)) for path, kind in paths))
     return Counter(calls)
 
 
-@pytest.mark.parametrize("shape", ["paths", "ingresses"])
+@pytest.mark.parametrize("shape", ["paths", "ingresses", "canaries"])
 def test_twice_as_much_takes_twice_the_work(calls: Counter[str], shape: str) -> None:
     few, many = work(calls, 20, shape), work(calls, 40, shape)
 

@@ -10,11 +10,15 @@ Source: mergeAlternativeBackends of ingress-nginx 1.15 (internal/ingress/control
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import Service
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.objects import CustomObject, Service
+from apisix_ingress.state.nginx_canaries import BY_BACKEND, NGINX_CANARY
+from apisix_ingress.state.view import oldest
 from translation.ingress_spec import ServiceBackend
 from translation.nginx.effects.balancing.backends import (
     claim,
@@ -23,24 +27,16 @@ from translation.nginx.effects.balancing.backends import (
     scheme_of,
     service_values,
 )
+from translation.nginx.effects.balancing.canaries import backend_text, host_of_canary, service_of
 from translation.nginx.effects.branches import Site
 from translation.nginx.options import CATCH_ALL
-from translation.nginx.servers import Location, own_locations
-from translation.nginx.sources import (
-    BackendKey,
-    Source,
-    backend_key,
-    canaries_on,
-    in_order,
-    sources_of_host,
-    sources_of_service,
-)
+from translation.nginx.sources import BackendKey, Source, backend_key, sources_of_service
 from translation.nginx.tables.values import Values
 
 _HEX = "0123456789abcdef"
 
-_MANY_HOSTS = 16
-"""Hosts of a Service above which all canaries are read instead of those of each host."""
+_MOST = 64
+"""Maximum number of canaries of a backend that are read: nearly always, the oldest one applies."""
 
 
 def canary_plugins(site: Site, backend: ServiceBackend, main: str, *, first: bool = False) -> dict[str, JsonObject]:
@@ -137,77 +133,22 @@ def _canary_of(site: Site, backend: ServiceBackend) -> tuple[Source, ServiceBack
 
 
 def _canaries(site: Site, main: BackendKey) -> Iterator[tuple[Source, ServiceBackend]]:
-    """Yield the canaries of a backend, the oldest first."""
-    found: dict[ObjectKey, tuple[Source, ServiceBackend]] = {}
-    for host in _hosts_of(site, main):
-        for canary, service in _shares(site, host).get(main, ()):
-            found.setdefault(canary.meta.key, (canary, service))
-    for canary in in_order(canary for canary, _ in found.values()):
-        service = found[canary.meta.key][1]
-        policy = None if _is_foreign(site, canary) else _policy(site, backend_key(canary.meta.namespace, service))
+    """Yield the canaries of a backend, the oldest first, at most `_MOST`."""
+    index = IndexKey(NGINX_CANARY, BY_BACKEND, backend_text(main))
+    every = oldest(site.builder.view, CustomObject, index)
+    elsewhere = (each for each in every if host_of_canary(each) != site.server.host)
+    own = (each for each in site.services.own if index.value in each.spec["shares"])
+    for canary in islice(merge(own, elsewhere, key=lambda each: each.meta.age), _MOST):
+        namespace, service = canary.meta.namespace, service_of(canary, index.value)
+        policy = None if _is_foreign(site, namespace) else _policy(site, backend_key(namespace, service))
         if policy is not None:
             yield policy, service
 
 
-def _hosts_of(site: Site, main: BackendKey) -> Iterable[str]:
-    """Return the hosts that use the Service of a backend, or if there are many, those with canaries."""
-    view, options, nginx = site.builder.view, site.builder.options, site.nginx
-    found: dict[str, None] = {}
-    for source in sources_of_service(view, options, nginx, *main[:2]):
-        found |= dict.fromkeys(source.hosts)
-        if len(found) > _MANY_HOSTS:
-            return dict.fromkeys(host for canary in canaries_on(view, options, nginx) for host in canary.hosts)
-    return found
-
-
-def _is_foreign(site: Site, canary: Source) -> bool:
+def _is_foreign(site: Site, namespace: str) -> bool:
     """Return whether a canary is in a namespace that may not use the host of the location."""
-    namespace = canary.meta.namespace
-    return namespace != site.namespace and bool(site.builder.owners.refusal(namespace, _name(site.server.host)))
-
-
-def _name(host: str) -> str:
-    return "" if host == CATCH_ALL else host
-
-
-def _shares(site: Site, host: str) -> Mapping[BackendKey, Sequence[tuple[Source, ServiceBackend]]]:
-    """Return for each backend of a host the canaries there, the oldest first, with their Services."""
-    known = site.services.shares
-    if host in known:
-        return known[host]
-    found: dict[BackendKey, list[tuple[Source, ServiceBackend]]] = {}
-    known[host] = found
-    view, options, nginx = site.builder.view, site.builder.options, site.nginx
-    canaries = list(canaries_on(view, options, nginx, host))
-    mains = [each for each in sources_of_host(view, options, nginx, host) if not each.canary] if canaries else []
-    if not canaries or (not mains and host != CATCH_ALL):
-        return found
-    server = own_locations(host, mains)
-    places: dict[BackendKey, int] = {}
-    for place, location in enumerate(server.values()):
-        places.setdefault(_backend_of(location), place)
-    numbers = {at: place for place, at in enumerate(server)}
-    for canary in canaries:
-        if site.builder.owners.refusal(canary.meta.namespace, _name(host)):
-            continue
-        for at, service in _wanted(canary, host, server):
-            # A Service that the host serves itself is the canary only of locations before its own.
-            own = places.get(backend_key(canary.meta.namespace, service), len(server))
-            if at in server and numbers[at] < own:
-                found.setdefault(_backend_of(server[at]), []).append((canary, service))
-    return found
-
-
-def _wanted(
-    canary: Source, host: str, server: Iterable[tuple[str, bool]]
-) -> Iterator[tuple[tuple[str, bool], ServiceBackend]]:
-    """Yield the locations of a host of which a canary asks for a share: its paths, and for a default backend, all."""
-    default = canary.spec.default_backend
-    if host == CATCH_ALL and default and default.service:
-        yield from ((at, default.service) for at in server)
-    for path in canary.paths(host):
-        if path.backend.service:
-            yield (path.path, path.path_type == "Exact"), path.backend.service
+    name = "" if site.server.host == CATCH_ALL else site.server.host
+    return namespace != site.namespace and bool(site.builder.owners.refusal(namespace, name))
 
 
 def _policy(site: Site, backend: BackendKey) -> Source | None:
@@ -220,10 +161,3 @@ def _policy(site: Site, backend: BackendKey) -> Source | None:
         if backend in known[source.meta.key]:
             return source if source.canary else None
     return None
-
-
-def _backend_of(location: Location) -> BackendKey:
-    """Return the backend of a location; empty for that of the controller."""
-    if location.source is None or location.backend is None:
-        return "", "", 0
-    return backend_key(location.source.meta.namespace, location.backend)
