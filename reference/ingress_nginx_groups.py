@@ -41,7 +41,7 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     "limits": {"limit-rate": "Limit the bandwidth in front of the gateways."},
     "backend": {
         "backend-protocol: FCGI": "Put an HTTP server into the Pod.",
-        "proxy-ssl-verify": "Use a service mesh for verified connections, or APISIX 3.19.",
+        "proxy-ssl-verify": "For gRPC backends, use a service mesh for verified connections, or APISIX 3.19.",
     },
     "errors": {
         "custom-http-errors in native manifests": "`error-page`, or `response-rewrite` with a condition on `status`.",

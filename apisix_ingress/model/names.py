@@ -147,9 +147,9 @@ def nginx_limits(namespace: str, name: str) -> str:
     return f"{NGINX}{namespace}_{name}_limits"
 
 
-def nginx_client_certificate(namespace: str, secret: str) -> str:
-    """Return the name of the record with the client certificate for ingress-nginx backends."""
-    return f"{NGINX}{namespace}_{secret}_client"
+def nginx_client_certificate(namespace: str, secret: str, *, verified: bool = False) -> str:
+    """Return the name of the record with the client certificate for ingress-nginx backends, verified or not."""
+    return f"{NGINX}{namespace}_{secret}_client{'_verified' if verified else ''}"
 
 
 def service_upstream_name(

@@ -37,6 +37,7 @@ from translation.nginx.effects.protection.client_certificates import (
     name_check,
 )
 from translation.nginx.effects.protection.limits import limit_functions, limits_id
+from translation.nginx.effects.protection.proxy_ssl import backend_tls, is_unverifiable
 from translation.nginx.effects.redirects import https_redirects, location_redirect, redirects_http
 from translation.nginx.effects.requests import body_limit, forwarded, header_names, proxy_rewrite, request_id
 from translation.nginx.effects.responses import (
@@ -83,7 +84,7 @@ def _answers(site: Site, custom: Mapping[str, str] | None, guard: Authentication
     yield from preflights(site)
     if not reads_addresses(site) and not _satisfies_any(site, guard):
         yield from address_lists(site)
-    if (source and source.shut) or guard.shut:
+    if (source and source.shut) or guard.shut or is_unverifiable(site):
         yield Branch(plugins=answer(503))
 
 
@@ -111,6 +112,7 @@ def _served(
         own, guards = own_requests(site), (*limit_functions(site), *guard.functions)
         trusts = check is not None or guard.sets_headers or reads_underscores(site)
         told = (*header_names(site, trusts=trusts), *forwarded(site, scheme))
+        guards = (*guards, *backend_tls(site, scheme))
         plugins |= attached([*told, *guards, *mirror(site), *changed_answers(site), *own])
         if own and "413" in shown_statuses(site):
             plugins.pop("client-control", None)

@@ -188,6 +188,7 @@ def _secrets(sources: Sequence[Source], view: View) -> dict[str, ObjectKey]:
     for source in sources:
         namespace, _, name = source.values.text("proxy-ssl-secret").partition("/")
         if name:
-            record = names.nginx_client_certificate(namespace, name)
-            found[view.record_id("ssls", record)] = ObjectKey("Secret", namespace, name)
+            for verified in (False, True):
+                record = names.nginx_client_certificate(namespace, name, verified=verified)
+                found[view.record_id("ssls", record)] = ObjectKey("Secret", namespace, name)
     return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from apisix_ingress.model.json import JsonObject
+from translation.nginx.effects.protection.limits import limit_plugins
 from translation.nginx.functions.attached import FIELD
 
 _FUNCTIONS = ("serverless-pre-function", "serverless-post-function")
@@ -20,6 +21,7 @@ _LOST = {
     **dict.fromkeys(("redirect", "cookie_path", "cookie_domain"), _ANSWERS),
     **dict.fromkeys(("again", "tries", "any_method", "timeout", "version"), _RETRIES),
     "limit": "",
+    "tls": "",
 }
 """Values of functions that protect nothing → what is different without the function; any other closes the path."""
 
@@ -62,6 +64,12 @@ def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
     values = function_values(plugins)
     if "limit" in values:
         kept.setdefault("client-control", {"max_body_size": values["limit"]})
+    if "limits" in values:
+        kept |= limit_plugins(values.pop("limits"))
+    if "tls" in values:
+        if "ca" in values["tls"]:
+            return Plain(closed=_VERIFY)
+        kept.pop("proxy-buffering", None)  # With it, APISIX 3.18 does not send the client certificate.
     if "basic" in values or "waived" in values:
         return Plain(closed=_BASIC)
     differs = dict.fromkeys(_LOST[name] for name in values if _LOST.get(name))
@@ -76,6 +84,7 @@ _BASIC = (
     "auth-type: native manifests cannot check password hashes; create an ApisixConsumer for each user and"
     " use authentication type basicAuth"
 )
+_VERIFY = "proxy-ssl-verify: APISIX 3.18 cannot verify certificates of backends; use a service mesh, or APISIX 3.19"
 _EXTERNAL = (
     "auth-url: the plugin forward-auth sends only listed headers of the client, so a service that relies on others"
     " could admit requests; add forward-auth with request_headers yourself, or keep the Ingresses of this host"

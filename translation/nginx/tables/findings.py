@@ -40,7 +40,9 @@ def judged(values: Values, *, strict: bool = True) -> Iterator[Finding]:
         elif not strict and (relaxed := lenient(name, value)):
             yield Finding(name, value, relaxed)
         else:
-            yield Finding(name, value, row.judge(value), row.outcome(value))
+            outcome = row.outcome(value)
+            found = row.within(values) if row.within and outcome is None else None
+            yield Finding(name, value, found or row.judge(value), outcome)
 
 
 _PLACES = {name: place for place, name in enumerate(TABLE)}

@@ -6,7 +6,7 @@ import re
 
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 from translation.nginx.tables.rows import Judge
-from translation.nginx.tables.values import boolean, integer
+from translation.nginx.tables.values import Values, boolean, integer
 from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
 
 STICKY = approximate(
@@ -81,11 +81,28 @@ def next_upstream(text: str) -> Verdict:
     return approximate("Only connection errors, timeouts and answers with a listed status are retried.")
 
 
-def verify_backend(text: str) -> Verdict:
-    """Judge proxy-ssl-verify."""
-    if text != "on":
-        return EXACT
-    return refused("APISIX 3.18 cannot verify the certificate of an HTTPS backend; 3.19 can.", protects=True)
+def verify_backend(values: Values) -> Verdict | None:
+    """Judge proxy-ssl-verify by the requests that the gateway cannot verify."""
+    protocol = values.text("backend-protocol").upper()
+    if values.text("proxy-ssl-verify") != "on" or protocol not in ("HTTPS", "GRPCS", "AUTO_HTTP"):
+        return None
+    if protocol == "GRPCS":
+        return refused("APISIX 3.18 cannot verify the certificate of a gRPC backend; 3.19 can.", protects=True)
+    again = set(values.text("proxy-next-upstream").split()) - {"error", "timeout", "non_idempotent", "off"}
+    if values.has("custom-http-errors") or values.text("proxy-http-version") == "1.0" or again:
+        return refused(
+            "Certificates of backends cannot be verified together with custom-http-errors, statuses in"
+            " proxy-next-upstream or HTTP/1.0.",
+            protects=True,
+        )
+    return None
+
+
+def backend_name(values: Values) -> Verdict | None:
+    """Judge proxy-ssl-name."""
+    if values.text("backend-protocol").upper() != "GRPCS":
+        return None
+    return approximate("The server name in the handshake with a gRPC backend is the Host of the request.")
 
 
 def rewrite(text: str) -> Verdict:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from translation.nginx.tables.checks import Check
-from translation.nginx.tables.values import Outcome
+from translation.nginx.tables.values import Outcome, Values
 from translation.nginx.tables.verdicts import EXACT, Verdict, no_effect
 
 Judge = Callable[[str], Verdict]
 Wrong = Outcome | Callable[[str], Outcome]
+Within = Callable[[Values], Verdict | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Row:
         wrong: The outcome of an invalid value; a function if it depends on the value.
         needs: Annotations of which at least one is required for this one to have an effect.
         if_wrong: The verdict on an invalid value, if it differs from `wrong`.
+        within: The verdict on a valid value that depends on other annotations; None if none of them matters.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Row:
     wrong: Wrong = "default"
     needs: tuple[str, ...] = ()
     if_wrong: Verdict | None = None
+    within: Within | None = None
 
     def judge(self, value: str) -> Verdict:
         """Return the verdict on a value."""

@@ -89,7 +89,8 @@ def client_certificate(site: Site) -> str:
     pair = key_pair(Context("Secret", namespace, site.builder.view, site.builder.options), secret, "")
     if pair is None:
         return ""
-    record = names.nginx_client_certificate(namespace, rest)
+    # Gateways reuse connections with the same certificate, so verified ones have a certificate of their own.
+    record = names.nginx_client_certificate(namespace, rest, verified=verifies(site))
     body = {
         "id": site.builder.view.record_id("ssls", record),
         "type": "client",
@@ -99,6 +100,13 @@ def client_certificate(site: Site) -> str:
     }
     site.builder.record("ssls", record, body)
     return site.builder.refer("ssls", record)
+
+
+def verifies(site: Site) -> bool:
+    """Return whether the certificate of the backend has to be verified, if it is asked over TLS."""
+    values = site.values
+    asks = values.text("proxy-ssl-verify") == "on" and values.has("proxy-ssl-secret")
+    return asks and scheme_of(site) in ("https", "grpcs", "")
 
 
 def service_values(site: Site, key: ObjectKey) -> Values:

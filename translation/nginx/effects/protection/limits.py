@@ -55,26 +55,29 @@ def _limits(site: Site) -> dict[str, JsonObject]:
     """Return the plugins that limit requests."""
     plugins: dict[str, JsonObject] = {}
     spared = _spared(site)
-    meta: JsonObject = {"_meta": {"filter": [["remote_addr", "!", "ipmatch", spared]]}} if spared else {}
-    rate = {} if _has_page(site) else _rate(site)
-    status = _status(site)
-    if rate:
-        plugins["limit-req"] = {
-            "rate": rate["rate"], "burst": rate["burst"], "key": "remote_addr", "nodelay": True,
-            "rejected_code": status, **meta,
-        }  # fmt: skip
-    if "count" in rate:
-        plugins["limit-count"] = {
-            "count": rate["count"], "time_window": rate["seconds"], "key": "remote_addr", "rejected_code": status,
-            **meta,
-        }  # fmt: skip
+    rate = _rate(site)
+    if rate and not _has_page(site):
+        plugins |= limit_plugins(rate | {"status": _status(site), "spared": spared})
     connections = max(0, site.values.number("limit-connections"))
     if connections:
         plugins["limit-conn"] = {
             "conn": connections, "burst": 0, "default_conn_delay": 0.1, "key": "remote_addr",
-            "rejected_code": site.config.number("limit-conn-status-code"), **meta,
+            "rejected_code": site.config.number("limit-conn-status-code"), **_filter(spared),
         }  # fmt: skip
     return plugins
+
+
+def limit_plugins(wanted: JsonObject) -> dict[str, JsonObject]:
+    """Return the plugins that limit requests as the function with these values does, without pages."""
+    common = {"key": "remote_addr", "rejected_code": wanted["status"], **_filter(wanted.get("spared", []))}
+    plugins = {"limit-req": {"rate": wanted["rate"], "burst": wanted["burst"], "nodelay": True, **common}}
+    if "count" in wanted:
+        plugins["limit-count"] = {"count": wanted["count"], "time_window": wanted["seconds"], **common}
+    return plugins
+
+
+def _filter(spared: list[str]) -> JsonObject:
+    return {"_meta": {"filter": [["remote_addr", "!", "ipmatch", spared]]}} if spared else {}
 
 
 def _rate(site: Site) -> JsonObject:
