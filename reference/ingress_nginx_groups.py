@@ -8,6 +8,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from reference.content.ingress_nginx import rows_of
 from reference.markdown import cell, code, table
 from translation.core.options import Options
+from translation.nginx.fake_certificate import fake_pair
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.native.model import Step
 from translation.nginx.native.plan import plan_host
@@ -70,7 +71,7 @@ _OBJECTS = (
     {
         "kind": "Secret",
         "metadata": {"name": "ca", "namespace": "shop"},
-        "stringData": {"ca.crt": "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"},
+        "stringData": {"ca.crt": fake_pair(b"").certificate},
     },
 )
 

@@ -23,12 +23,16 @@ from translation.core.options import Options
 from translation.hosts.certificates import chain_of, fingerprint_of, key_pair, names_of
 
 if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
     from crds.v2.tls import ClientAuthentication
 
 _FACES_KEPT = 4096
 
 _CA_KEYS = ("cert", "tls.crt", "ca.crt")
 """Keys of a Secret that may contain a CA, in this order (v1-behaviour.md §2.9)."""
+
+_NO_CA = "has no CA under {}, so that no certificate of a client is accepted; put the CA under ca.crt"
 
 
 def face_of(body: FrozenJson) -> str:
@@ -70,7 +74,7 @@ def _tls_body(scope: Context, obj: CustomObject) -> JsonObject | None:
     except SpecError:
         return None
     body = _server(scope, spec.secret.name, spec.secret.namespace) | client_body(scope, spec.client)
-    return None if scope.problems else body
+    return None if any(each.severity == "error" for each in scope.problems) else body
 
 
 def _entry_body(scope: Context, entry: TlsEntry) -> JsonObject | None:
@@ -85,19 +89,44 @@ def _server(scope: Context, name: str, namespace: str) -> JsonObject:
 
 def _authority(scope: Context, secret: Secret) -> str:
     """Return the CA in a Secret as PEM text, or report what is wrong with it."""
-    key = next((key for key in _CA_KEYS if key in secret.data), None)
+    key = _authority_key(secret)
     if key is None:
         wrong = "has no CA: put it under ca.crt"
     elif scope.is_too_large(secret, [key], "spec.client.caSecret"):
         return ""
     else:
         try:
-            chain_of(secret.data[key])
+            if not any(map(_may_issue, chain_of(secret.data[key]))):
+                scope.degrade("NotAnAuthority", "spec.client.caSecret", f"{secret.meta.key} {_NO_CA.format(key)}")
             return secret.data[key].decode()
         except ValueError:
             wrong = f"has a CA under {key} that cannot be read: it must be PEM"
     scope.error("InvalidCertificate", "spec.client.caSecret", f"{secret.meta.key} {wrong}")
     return ""
+
+
+def _authority_key(secret: Secret) -> str | None:
+    """Return the key with the CA: `ca.crt` also comes first if the certificate before it has not issued any other."""
+    named = [key for key in _CA_KEYS if key in secret.data]
+    if len(named) > 1 and named[-1] == "ca.crt":
+        try:
+            if not any(map(_may_issue, chain_of(secret.data[named[0]]))):
+                return named[-1]
+        except ValueError:
+            pass
+    return named[0] if named else None
+
+
+def _may_issue(certificate: Certificate) -> bool:
+    """Return whether clients can have certificates of a CA, or the certificate itself if it is self-signed."""
+    from cryptography import x509
+
+    if certificate.issuer == certificate.subject:
+        return True
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
 
 
 @kept_by_digest(_FACES_KEPT)

@@ -12,7 +12,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
 from translation.core.builder import Builder
 from translation.core.context import Context
-from translation.hosts.certificates import KeyPair, covered_names, key_pair
+from translation.hosts.certificates import KeyPair, chain_of, covered_names, key_pair
 from translation.nginx.fake_certificate import fake_pair
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Server
@@ -23,7 +23,11 @@ from translation.nginx.tables.values import Values
 Certificate: TypeAlias = tuple[KeyPair, ObjectKey]
 """A certificate with its key, and the Secret that they are from."""
 
+ASK_FOR_OTHERS = ", and the key allow-cross-namespace-resources of the ConfigMap is not true; copy it"
+"""End of the reason why a Secret of another namespace cannot be used."""
+
 _CA = "ca.crt"
+_PAIR = {"tls.crt", "tls.key"}
 _NO_PATH, _EVERY_PATH = "^$", ".*"
 
 
@@ -33,19 +37,17 @@ class ClientCheck:
 
     Attributes:
         values: The annotations that configure it.
-        ca: The CA certificates; if they are unknown, it is empty and every request is refused.
+        ca: The CA certificates; empty if no client is verified.
+        mode: The value of auth-tls-verify-client.
+        closed: Why every request is refused; empty if they are not.
+        stricter: Whether ingress-nginx would serve them without a certificate instead.
     """
 
     values: Values
     ca: str
     mode: str
-    found: bool = True
-    """Whether the Secret exists and may be used."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether every request is refused."""
-        return not self.found or (not self.ca and self.mode != "off")
+    closed: str = ""
+    stricter: bool = False
 
 
 def is_secure(builder: Builder, nginx: NginxOptions, server: Server) -> bool:
@@ -69,23 +71,41 @@ def client_check(builder: Builder, config: Config, server: Server) -> ClientChec
 
     If any Ingress has a Secret that cannot be used, the whole host is closed, as in nginx.
     """
-    allows_others = config.flag("allow-cross-namespace-resources")
     first: ClientCheck | None = None
     for source in server.sources:
-        name = source.values.text("auth-tls-secret")
-        if not name:
-            continue
-        mode = source.values.text("auth-tls-verify-client")
-        mode = mode if mode in ("off", "optional", "optional_no_ca") else "on"
-        namespace, _, name = name.partition("/")
-        own = namespace == source.meta.namespace or allows_others
-        secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name)) if own and "/" not in name else None
-        text = secret.data.get(_CA, b"").decode(errors="replace") if secret else ""
-        check = ClientCheck(source.values, text if "BEGIN CERTIFICATE" in text else "", mode, found=secret is not None)
-        if check.closed:
-            return check
-        first = first or check
+        if source.values.has("auth-tls-secret"):
+            check = _check_of(builder, config, source)
+            if check.closed:
+                return check
+            first = first or check
     return first
+
+
+def _check_of(builder: Builder, config: Config, source: Source) -> ClientCheck:
+    mode = source.values.text("auth-tls-verify-client")
+    mode = mode if mode in ("off", "optional", "optional_no_ca") else "on"
+    namespace, _, name = source.values.text("auth-tls-secret").partition("/")
+    key = ObjectKey("Secret", namespace, name)
+    if not name or "/" in name:
+        return ClientCheck(source.values, "", mode, "the value is not namespace/name of a Secret; correct it")
+    if namespace != source.meta.namespace and not config.flag("allow-cross-namespace-resources"):
+        return ClientCheck(source.values, "", mode, f"{key} is in another namespace{ASK_FOR_OTHERS}")
+    secret = builder.view.get(Secret, key)
+    if secret is None:
+        return ClientCheck(source.values, "", mode, f"{key} does not exist; create it")
+    authority = _authority(secret)
+    wrong = "" if authority or mode == "off" else f"{key} has no PEM certificate under {_CA}; put the CA there"
+    return ClientCheck(source.values, authority, mode, wrong, stricter=secret.data.keys() >= _PAIR)
+
+
+def _authority(secret: Secret) -> str:
+    """Return the CA certificates in a Secret; empty if there are none, or gateways cannot read them."""
+    text = secret.data.get(_CA, b"")
+    try:
+        chain_of(text)
+        return text.decode()
+    except ValueError:
+        return ""
 
 
 def covered_aliases(builder: Builder, server: Server, aliases: Sequence[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.ingress_spec import parse_ingress
+from translation.nginx.effects.protection.required_objects import closings
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
 from translation.nginx.sources import read_config, source_of, sources_of_service, why_refused
@@ -33,15 +34,27 @@ REFUSED = "NginxNotServed"
 DIFFERS = "NginxDiffers"
 
 
-def judge_ingress(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Translation:
-    """Return the problems of an Ingress: why it or one of its paths is not served, and what differs."""
+def judge_ingress(
+    item: CustomObject, view: View, options: Options, nginx: NginxOptions, *, tells_others: bool = True
+) -> Translation:
+    """Return the problems of an Ingress: why it or one of its paths is not served, and what differs.
+
+    Args:
+        item: The Ingress.
+        view: The objects.
+        options: The settings.
+        nginx: Those of ingress-nginx.
+        tells_others: Whether problems in Secrets and ConfigMaps are among them.
+    """
     builder = Builder(item.meta, view, options)
     for path, message in refusals(item, builder, nginx):
         builder.degrade(REFUSED, path, message)
+    if tells_others:
+        _unusable_objects(item, builder, nginx)
     _foreign_hosts(item, builder)
     for finding in findings_of(item, view, options, nginx):
         if finding.verdict.level == "approximate":
-            builder.warn(DIFFERS, annotation_path(nginx, finding), finding.verdict.reason)
+            builder.warn(DIFFERS, annotation_path(nginx, finding.annotation), finding.verdict.reason)
     return builder.finish()
 
 
@@ -83,6 +96,16 @@ def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Itera
     yield from _closed(findings, nginx)
 
 
+def _unusable_objects(item: CustomObject, builder: Builder, nginx: NginxOptions) -> None:
+    """Report annotations whose Secret, ConfigMap or address cannot be used, unless they are refused anyway."""
+    source = source_of(item, builder.view, builder.options, nginx)
+    if source is None or source.closed or source.shut:
+        return
+    for each in closings(source, builder, nginx):
+        nginx_too = ", as with ingress-nginx" if each.as_nginx else ""
+        builder.degrade(REFUSED, annotation_path(nginx, each.annotation), f"{each.why}{nginx_too}")
+
+
 def _foreign_hosts(item: CustomObject, builder: Builder) -> None:
     """Report the hosts of rules and aliases that belong to other namespaces."""
     if builder.options.host_ownership == "shared":
@@ -94,16 +117,20 @@ def _foreign_hosts(item: CustomObject, builder: Builder) -> None:
     builder.usable(aliases_of(item), "metadata.annotations")
 
 
-def annotation_path(nginx: NginxOptions, finding: Finding) -> str:
+def annotation_path(nginx: NginxOptions, annotation: str) -> str:
     """Return the path of an annotation in the object."""
-    return f"metadata.annotations[{nginx.prefix}/{finding.annotation}]"
+    return f"metadata.annotations[{nginx.prefix}/{annotation}]"
 
 
 def _closed(findings: tuple[Finding, ...], nginx: NginxOptions) -> Iterator[tuple[str, str]]:
     for finding in findings:
+        path = annotation_path(nginx, finding.annotation)
         if finding.outcome == "closed":
-            yield annotation_path(nginx, finding), "the value is not valid: the paths respond with 503; correct it"
+            yield (
+                annotation_path(nginx, finding.annotation),
+                "the value is not valid: the paths respond with 503; correct it",
+            )
         elif finding.verdict.level == "refused" and finding.verdict.protects:
-            yield annotation_path(nginx, finding), f"the paths respond with 503: {finding.verdict.reason}"
+            yield path, f"the paths respond with 503: {finding.verdict.reason}"
         elif finding.verdict.level == "refused":
-            yield annotation_path(nginx, finding), finding.verdict.reason
+            yield path, finding.verdict.reason

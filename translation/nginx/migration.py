@@ -8,13 +8,14 @@ from typing import Literal, TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import nginx_services
-from apisix_ingress.model.objects import ConfigMap, CustomObject, Secret, Service
+from apisix_ingress.model.objects import ConfigMap, CustomObject, Service
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.nginx.ingress import findings_of, refusals
+from translation.nginx.effects.protection.required_objects import Closing, closings
+from translation.nginx.ingress import annotation_path, findings_of, refusals
 from translation.nginx.options import NginxOptions
-from translation.nginx.parsing import host_of, values_of
+from translation.nginx.parsing import host_of
 from translation.nginx.servers import build_server
 from translation.nginx.snippets import suggestions
 from translation.nginx.sources import (
@@ -37,8 +38,11 @@ PERFORMANCE = frozenset({"timeouts and retries", "bodies and buffers", "balancin
 REFERRED = ("Service", "Secret", "ConfigMap")
 """Kinds of objects that Ingresses refer to."""
 
-_SECRETS = ("auth-secret", "auth-tls-secret", "proxy-ssl-secret")
-_CONFIG_MAPS = ("custom-headers", "auth-proxy-set-headers")
+_OBJECTS = {
+    **dict.fromkeys(("auth-secret", "auth-tls-secret", "proxy-ssl-secret"), "Secret"),
+    **dict.fromkeys(("custom-headers", "auth-proxy-set-headers", "fastcgi-params-configmap"), "ConfigMap"),
+}
+"""Annotation → the kind of object that it names."""
 _DEFAULTS = (
     "proxy-body-size", "ssl-redirect", "http-redirect-code", "hsts", "hsts-max-age", "proxy-connect-timeout",
     "proxy-read-timeout", "proxy-send-timeout", "proxy-next-upstream", "proxy-next-upstream-tries", "proxy-buffering",
@@ -170,7 +174,11 @@ def _ingress(
     item: CustomObject, view: View, options: Options, nginx: NginxOptions, read: Collection[str]
 ) -> IngressReport:
     findings = tuple(findings_of(item, view, options, nginx))
-    refused = tuple(refusals(item, Builder(item.meta, view, options), nginx))
+    builder = Builder(item.meta, view, options)
+    source = source_of(item, view, options, nginx)
+    closed = [each for each in closings(source, builder, nginx) if _is_known(each, read)] if source else []
+    stricter = ((annotation_path(nginx, each.annotation), each.why) for each in closed if not each.as_nginx)
+    refused = (*refusals(item, builder, nginx), *stricter)
     levels: list[Level] = [finding.verdict.level for finding in findings]
     snippets = (finding.value for finding in findings if finding.annotation in SNIPPETS)
     return IngressReport(
@@ -179,19 +187,20 @@ def _ingress(
         findings,
         refused,
         tuple(dict.fromkeys(line for text in snippets for line in suggestions(text))),
-        tuple(_missing(item, view, nginx, read)),
+        (
+            *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
+            *_missing_services(item, view, read),
+        ),
     )
 
 
-def _missing(item: CustomObject, view: View, nginx: NginxOptions, read: Collection[str]) -> Iterator[str]:
-    """Yield the objects that an Ingress refers to and that do not exist."""
-    values = values_of(item.meta.annotations, nginx.prefix)
-    for kind, type_, names in (("Secret", Secret, _SECRETS), ("ConfigMap", ConfigMap, _CONFIG_MAPS)):
-        for annotation in names:
-            namespace, _, name = values.text(annotation).rpartition("/")
-            key = ObjectKey(kind, namespace or item.meta.namespace, name)
-            if name and kind in read and view.get(type_, key) is None:
-                yield f"{key} of {annotation} does not exist: its paths are closed, as with ingress-nginx"
+def _is_known(closing: Closing, read: Collection[str]) -> bool:
+    """Return whether the kind of object that an annotation names was read."""
+    return _OBJECTS.get(closing.annotation, "") in ("", *read)
+
+
+def _missing_services(item: CustomObject, view: View, read: Collection[str]) -> Iterator[str]:
+    """Yield the Services that an Ingress refers to and that do not exist."""
     for text in nginx_services(item) if "Service" in read else ():
         namespace, _, name = text.partition("/")
         if view.get(Service, ObjectKey("Service", namespace, name)) is None:

@@ -8,10 +8,10 @@ NGINX_CODES = (
     Code(
         "AIX0606",
         "NginxNotServed",
-        "An annotation of ingress-nginx has a value that is not valid, or protects something that cannot be protected",
-        "The Ingress, or its paths that the annotation concerns, are not served: they respond with 404 or 503. Other "
-        "Ingresses of the host are not affected.",
-        "Correct the value, or replace the annotation as the message describes. "
+        "An annotation of ingress-nginx or its Secret is not valid, or it protects something that cannot be protected",
+        "The Ingress, or its paths that the annotation concerns, are not served: they respond with 403, 404 or 503. "
+        "Other Ingresses of the host are not affected.",
+        "Correct the value or the object that it names, or replace the annotation as the message describes. "
         "The reference page `ingress-nginx` lists the support for every annotation.",
     ),
     Code(

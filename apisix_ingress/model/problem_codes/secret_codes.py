@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model.problem_codes.code import KEPT, WARNED, Code
+from apisix_ingress.model.problem_codes.code import FALSE, KEPT, WARNED, Code
 
 SECRET_CODES = (
     Code(
@@ -67,5 +67,12 @@ SECRET_CODES = (
         "A JWT credential lacks the key that its algorithm requires",
         f"{WARNED} Current gateways reject the consumer.",
         "Add `secret` for HS algorithms, `public_key` for the others.",
+    ),
+    Code(
+        "AIX0310",
+        "NotAnAuthority",
+        "The certificate that client certificates are verified with is not that of a CA",
+        f"{FALSE} No certificate of a client is accepted.",
+        "Put the certificate of the CA that issues the client certificates under `ca.crt`.",
     ),
 )

@@ -48,6 +48,7 @@ OTHERS = frozenset(
         "InvalidSecret",
         "NoClusterAddress",
         "NoHosts",
+        "NotAnAuthority",
         "NotExternalName",
         "PluginConfigNotFound",
         "PortNotFound",

@@ -30,12 +30,13 @@ def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_ot
         item: The Ingress.
         view: The objects, with this one among them.
         options: The settings.
-        tells_others: Whether the client may learn about other Ingresses.
+        tells_others: Whether the client may learn about other objects.
     """
     nginx = options.nginx
     if nginx is None or item.meta.kind != "Ingress" or not is_served(item, view, options, nginx):
         return
-    yield from (str(problem) for problem in judge_ingress(item, view, options, nginx).problems)
+    judged_item = judge_ingress(item, view, options, nginx, tells_others=tells_others)
+    yield from map(str, judged_item.problems)
     yield from _without_effect(item, nginx)
     spec = parse_ingress(Builder(item.meta, view, options), item.spec)
     if spec is None:

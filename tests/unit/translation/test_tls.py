@@ -6,6 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.names import DESC
@@ -96,6 +101,31 @@ def test_a_ca_is_found_under_each_key(key: str) -> None:
     authority = make("Secret", "ca", stringData={key: pem(3).certificate})
     got = client(translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), authority))
     assert got == {"ca": pem(3).certificate}
+
+
+def issued() -> str:
+    """Return a certificate that a CA issued and that cannot issue others."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("web", "ca"))
+    builder = x509.CertificateBuilder(issuer, subject, key.public_key(), 7, EXPIRY - timedelta(days=1), EXPIRY)
+    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def test_the_ca_of_a_secret_with_a_server_certificate_is_under_ca_crt() -> None:
+    authority = secret("ca", tls__crt=issued(), ca__crt=pem().certificate)
+    got = translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), authority)
+    assert (client(got), got.problems) == ({"ca": pem().certificate}, ())
+
+
+def test_a_server_certificate_in_place_of_a_ca_lets_no_client_in_and_is_reported() -> None:
+    leaf = issued()
+    got = translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), secret("ca", tls__crt=leaf))
+    message = (
+        "Secret default/ca has no CA under tls.crt, so that no certificate of a client is accepted; put the CA under"
+        " ca.crt"
+    )
+    assert client(got) == {"ca": leaf}
+    assert got.problems == (Problem("NotAnAuthority", message, "spec.client.caSecret", "degraded"),)
 
 
 def test_depth_and_exempt_paths_go_with_the_ca() -> None:

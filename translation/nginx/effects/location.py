@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import ConfigMap, Service
+from apisix_ingress.model.objects import Service
 from translation.ingress_spec import Port
 from translation.nginx.certificates import ClientCheck
 from translation.nginx.effects.backend_answers import changed_answers
 from translation.nginx.effects.balancing.backends import (
     claim,
-    client_certificate,
     own_default,
     scheme_of,
     timeouts,
@@ -38,6 +37,7 @@ from translation.nginx.effects.protection.client_certificates import (
 )
 from translation.nginx.effects.protection.limits import limit_functions, limits_id
 from translation.nginx.effects.protection.proxy_ssl import backend_tls, is_unverifiable
+from translation.nginx.effects.protection.required_objects import missing_object
 from translation.nginx.effects.redirects import https_redirects, location_redirect, redirects_http
 from translation.nginx.effects.requests import body_limit, forwarded, header_names, proxy_rewrite, request_id
 from translation.nginx.effects.responses import (
@@ -77,7 +77,7 @@ def _answers(site: Site, custom: Mapping[str, str] | None, guard: Authentication
     """Yield the answers that need no backend; one without conditions is the last."""
     yield from blocked(site)
     source = site.location.source
-    if (source and source.closed) or custom is None or guard.closed or _lacks_object(site):
+    if (source and source.closed) or custom is None or guard.closed or missing_object(site):
         yield Branch(plugins=answer(503))
     elsewhere = location_redirect(site)
     yield from (elsewhere,) if elsewhere else https_redirects(site)
@@ -128,16 +128,6 @@ def _served(
         written = rewritten(headers, pattern, cookie=cookie.text, hidden=hidden)
         yield Branch((*when, first, *cookie.when), {**plugins, **split, **written}, spread, fields)
     yield Branch(when, {**plugins, **rewritten(headers, pattern, hidden=hidden)}, upstream, fields)
-
-
-def _lacks_object(site: Site) -> bool:
-    """Return whether an annotation names an object that does not exist; the path then responds with 503."""
-    secret, parameters = site.values.text("proxy-ssl-secret"), site.values.text("fastcgi-params-configmap")
-    if secret and not client_certificate(site):
-        return True
-    namespace, _, name = parameters.rpartition("/")
-    key = ObjectKey("ConfigMap", namespace or site.namespace, name)
-    return bool(parameters) and site.builder.view.get(ConfigMap, key) is None
 
 
 def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) -> dict[str, JsonObject]:

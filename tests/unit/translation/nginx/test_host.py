@@ -14,6 +14,7 @@ from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.secrets.fields import place_of
 from apisix_ingress.model.secrets.redaction import masked
 from tests.unit.translation.nginx.objects import OPTIONS, SERVICE, ingress, translated
+from tests.unit.translation.objects import pem
 from translation.core.options import Options
 from translation.nginx.effects.balancing.canary import share_pattern
 from translation.nginx.functions.headers import INVALID, UNDERSCORES
@@ -81,7 +82,7 @@ def test_a_path_whose_protection_cannot_be_made_answers_503() -> None:
 SECRET = {
     "kind": "Secret",
     "metadata": {"name": "ca", "namespace": "shop"},
-    "stringData": {"ca.crt": "BEGIN CERTIFICATE"},
+    "stringData": {"ca.crt": pem().certificate},
 }
 
 

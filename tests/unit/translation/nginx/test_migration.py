@@ -74,7 +74,7 @@ def test_missing_objects_are_named_if_their_kind_was_read() -> None:
     item = ingress("web", ("/a", "Prefix"), service="absent", auth_type="basic", auth_secret="users")
 
     assert [each.partition(" does")[0] for each in report(item).ingresses[0].missing] == [
-        "Secret shop/users of auth-secret",
+        "auth-secret: Secret shop/users",
         "Service shop/absent",
     ]
     assert report(item, read=()).ingresses[0].missing == ()

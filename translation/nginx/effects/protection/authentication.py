@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Secret
+from translation.nginx.certificates import ASK_FOR_OTHERS
 from translation.nginx.effects.branches import Site, may_reach
 from translation.nginx.effects.own_requests import shown_statuses
 from translation.nginx.functions.attached import Function
@@ -41,8 +42,8 @@ class Authentication:
 
     Attributes:
         functions: What runs before the backend is asked, and after.
-        closed: Why it answers 503, as with ingress-nginx; empty: it does not.
-        shut: Why it answers 503 because it cannot be guarded.
+        closed: Why it answers 503, as with ingress-nginx, after the annotation and a colon; empty: it does not.
+        shut: Why it answers 503 because it cannot be guarded, in the same form.
     """
 
     functions: tuple[Function, ...] = ()
@@ -93,11 +94,15 @@ def authentication(site: Site) -> Authentication:
         if isinstance(users, Authentication):
             return users
         if site.builder.options.plugins == "reviewed" and not all(map(_QUICK.fullmatch, users.values())):
-            return Authentication(shut="auth-secret has a password hash that takes a gateway too long to check")
+            return Authentication(
+                shut="auth-secret: a password hash takes too long to check; use bcrypt with a cost of at most 12"
+            )
         wanted["basic"] = {"realm": site.values.text("auth-realm"), "users": users}
     service = _service(site)
     if service and site.values.has("auth-url") and not may_reach(site, service.url):
-        return Authentication(shut="the settings do not let requests go to the address in auth-url")
+        return Authentication(
+            shut="auth-url: the settings do not permit requests to this address; ask the operator to add it"
+        )
     if service:
         external = _external(site, service)
         if isinstance(external, Authentication):
@@ -118,18 +123,20 @@ def _users(site: Site) -> dict[str, str] | Authentication:
     """Return the password hashes by user."""
     values = site.values
     if values.text("auth-type") != "basic":
-        return Authentication(shut="auth-type digest is not supported by gateways")
+        return Authentication(shut="auth-type: gateways do not support digest")
     name = values.text("auth-secret")
     namespace, _, rest = name.rpartition("/")
     foreign = bool(namespace) and namespace != site.namespace
     key = ObjectKey("Secret", namespace or site.namespace, rest)
     secret = site.builder.view.get(Secret, key) if name else None
-    if secret is None or (foreign and not site.config.flag("allow-cross-namespace-resources")):
-        return _closed("auth-secret")
+    if foreign and not site.config.flag("allow-cross-namespace-resources"):
+        return _closed("auth-secret", f"{key} is in another namespace{ASK_FOR_OTHERS}")
+    if secret is None:
+        return _closed("auth-secret", f"{key} does not exist; create it" if name else "it names no Secret")
     if values.text("auth-secret-type") == "auth-map":
         return {user: text.decode(errors="replace").strip() for user, text in sorted(secret.data.items())}
     if _AUTH_FILE not in secret.data:
-        return _closed("auth-secret")
+        return _closed("auth-secret", f"{key} has no key {_AUTH_FILE}; put the users there")
     lines = secret.data[_AUTH_FILE].decode(errors="replace").splitlines()
     pairs = (line.strip().split(":") for line in lines if ":" in line and not line.startswith("#"))
     users: dict[str, str] = {}
@@ -170,7 +177,7 @@ def _service(site: Site) -> _Service | None:
 
 def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     if why := _wrong(service.url):
-        return _closed(f"auth-url {why}")
+        return _closed("auth-url", f"the value {why}")
     headers = {
         "X-Original-URL": "$scheme://$http_host$real_request_uri",
         "X-Original-Method": "$request_method",
@@ -180,7 +187,7 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     }
     added = _added(site, service)
     if added is None:
-        return _closed("auth-proxy-set-headers")
+        return _closed("auth-proxy-set-headers", "its ConfigMap does not exist, or has an invalid name of a header")
     if service.method:
         headers |= {"X-Original-URI": "$real_request_uri", "X-Scheme": "$scheme"}
     wanted: JsonObject = {
@@ -227,8 +234,8 @@ def cache_times(text: str) -> dict[str, int]:
     return {code: seconds for code, seconds in found.items() if seconds}
 
 
-def _closed(what: str) -> Authentication:
-    return Authentication(closed=f"{what} cannot be used")
+def _closed(annotation: str, why: str) -> Authentication:
+    return Authentication(closed=f"{annotation}: {why}")
 
 
 def _readable(text: str) -> str:

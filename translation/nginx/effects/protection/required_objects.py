@@ -1,0 +1,84 @@
+"""Objects without which paths are closed: Secrets and ConfigMaps that annotations name, and addresses they ask.
+
+The reasons come from the functions that translate a location, so that a report names what happens to requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import ConfigMap
+from translation.core.builder import Builder
+from translation.nginx.certificates import client_check
+from translation.nginx.effects.balancing.backends import client_certificate
+from translation.nginx.effects.branches import Site
+from translation.nginx.effects.protection.authentication import authentication
+from translation.nginx.effects.protection.proxy_ssl import is_unverifiable
+from translation.nginx.effects.responses import response_headers
+from translation.nginx.options import CATCH_ALL, NginxOptions
+from translation.nginx.servers import ROOT, Location, Server
+from translation.nginx.sources import Source, read_config
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Why requests are refused.
+
+    Attributes:
+        annotation: The annotation whose object cannot be used.
+        why: What is wrong, what to do, and what clients get.
+        as_nginx: Whether ingress-nginx refuses them too.
+    """
+
+    annotation: str
+    why: str
+    as_nginx: bool = True
+
+
+def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[Closing]:
+    """Yield the annotations of an Ingress whose object cannot be used.
+
+    Args:
+        source: The Ingress.
+        builder: What reads objects; it gets no record and no problem.
+        nginx: The settings.
+    """
+    scratch = Builder(source.meta, builder.view, builder.options)
+    config = read_config(builder.view, nginx)
+    location = Location(ROOT, "Prefix", source)
+    server = Server(next(iter(source.by_host), CATCH_ALL), (source,), (location,), regex=False)
+    site = Site(scratch, nginx, config, server, location, secure=False)
+    check = client_check(scratch, config, server)
+    if check and check.closed:
+        yield Closing("auth-tls-secret", f"{check.closed}. Until then, its hosts respond with 403", not check.stricter)
+    guard = authentication(site)
+    headers = "" if response_headers(site) is not None else _HEADERS
+    for reason in (guard.closed, missing_object(site), headers, guard.shut):
+        if reason:
+            annotation, _, why = reason.partition(": ")
+            yield Closing(annotation, f"{why}. Until then, its paths respond with 503", reason != guard.shut)
+    if is_unverifiable(site):
+        yield Closing("proxy-ssl-verify", _UNVERIFIABLE, as_nginx=False)
+
+
+_UNVERIFIABLE = (
+    "the backend cannot be verified, since the Secret of proxy-ssl-secret has no ca.crt, the protocol is GRPCS, or"
+    " error pages or retries by status are in use. Its paths respond with 503"
+)
+_HEADERS = (
+    "custom-headers: its ConfigMap does not exist, or has a header that the key global-allowed-response-headers in the"
+    " ConfigMap of the controller does not list; correct one of them"
+)
+
+
+def missing_object(site: Site) -> str:
+    """Return why a path responds with 503, after the annotation and a colon; empty if its objects can be used."""
+    secret, parameters = site.values.text("proxy-ssl-secret"), site.values.text("fastcgi-params-configmap")
+    if secret and not client_certificate(site):
+        return f"proxy-ssl-secret: Secret {secret} does not exist, is in another namespace, or has no pair"
+    namespace, _, name = parameters.rpartition("/")
+    key = ObjectKey("ConfigMap", namespace or site.namespace, name)
+    missing = bool(parameters) and site.builder.view.get(ConfigMap, key) is None
+    return f"fastcgi-params-configmap: {key} does not exist; create it" if missing else ""
