@@ -49,6 +49,7 @@ from apisix_ingress.wiring.scraped_metrics import ScrapedMetrics
 from apisix_ingress.wiring.sources import Parts, new_identity, open_source
 from apisix_ingress.wiring.standby_probe import StandbyProbe
 from apisix_ingress.wiring.status_trigger import StatusTrigger
+from providers.core.current_nodes import CurrentNodes
 from providers.core.deps import ChangeSink
 from providers.core.incumbents import adopt_hosts
 from providers.core.registry import Registry, resources
@@ -209,6 +210,7 @@ def _connected(
         on_request=AdminMetrics(parts.metrics),
         observer=observer,
         adoptions=adoptions,
+        nodes=CurrentNodes(parts.world, parts.options),
     )
     return connect_all(settings, settings.kubernetes.controller_name, wiring)
 

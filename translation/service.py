@@ -61,19 +61,39 @@ def translate_service(key: ObjectKey, service: Service | None, view: View, optio
     return draft.finish()
 
 
+def plain_nodes(key: ObjectKey, number: int, upstreams: int, view: View, options: Options) -> list[Node] | None:
+    """Return the endpoints of a Service's port as nodes; None if it has no endpoints of its own.
+
+    They are the nodes of every upstream that `names.service_port_of` recognizes, whatever claims it.
+
+    Args:
+        key: The Service.
+        number: The port.
+        upstreams: The number of its upstreams.
+        view: The objects.
+        options: The options.
+    """
+    service = view.get(Service, key)
+    if service is None or service.type == "ExternalName":
+        return None
+    found = _Found(Builder(service.meta, view, options), service, upstreams)
+    port = found.port(number)
+    return service_nodes(found.draft, service, port, None, listed=found.listed) if port else None
+
+
 class _Found:
     """A Service that exists, with its ports by number and its endpoints by port: it may have thousands of either."""
 
     def __init__(self, draft: Builder, service: Service, upstreams: int) -> None:
         self.service = service
         self._ports = {port.port: port for port in reversed(service.ports)}
-        self._draft = draft
+        self.draft = draft
         self._upstreams = upstreams
 
     @lazy
     def listed(self) -> ListedNodes:
         """Its endpoints."""
-        return ListedNodes(self._draft, self.service, self._upstreams)
+        return ListedNodes(self.draft, self.service, self._upstreams)
 
     def port(self, number: int) -> ServicePort | None:
         """Return a port; a Service of type ExternalName without ports has every port."""

@@ -41,6 +41,8 @@ _OF_INGRESS = re.compile(r"[a-z0-9.-]+_[0-9a-f]{1,8}")
 
 _CUT = re.compile(r"~[0-9a-f]{16}")
 
+_PLAIN_UPSTREAM = re.compile(r"([^_~:]+)_([^_~:]+)_([1-9][0-9]*)", re.ASCII)
+
 
 def short_id(name: str) -> str:
     """Return the CRC-32/IEEE of the name in lower-case hex without padding; an empty name has an empty id."""
@@ -165,6 +167,15 @@ def service_upstream_name(
     parts = [namespace, service, *([subset] if subset else []), str(port)]
     suffixes = [*(["service"] if granularity == "service" else []), *([f"~{variant}"] if variant else [])]
     return "_".join([*parts, *suffixes])
+
+
+def service_port_of(name: str) -> tuple[str, str, int] | None:
+    """Return namespace, Service and port in the name of an upstream whose nodes are all endpoints of that port.
+
+    Names with a subset, a variant or the granularity `service` have other nodes: None, as for any other name.
+    """
+    found = _PLAIN_UPSTREAM.fullmatch(name) if len(name) < NAME_LIMIT else None
+    return (found[1], found[2], int(found[3])) if found else None
 
 
 def object_name(namespace: str, name: str, first: str = "") -> str:

@@ -23,7 +23,7 @@ from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
-from apisix_ingress.gateway.sync.config import SyncConfig
+from apisix_ingress.gateway.sync.config import CurrentNodes, SyncConfig
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.kube.status.interface import Load
@@ -55,6 +55,7 @@ class Wiring:
     on_request: RequestHook
     observer: SyncObserver
     adoptions: IdAdoption
+    nodes: CurrentNodes | None = None
 
 
 class GatewayCluster:
@@ -77,6 +78,7 @@ class GatewayCluster:
             check_interval=settings.sync.check_interval,
             adopt=wiring.adoptions.adopt,
             noticed=wiring.adoptions.noticed,
+            nodes=wiring.nodes,
         )
         self.sync = ClusterSync(config, self._ledgered(url))
         wiring.adoptions.add(self.sync)

@@ -17,6 +17,7 @@ from tests.simulation.servers.api_responses import Reply
 from tests.simulation.servers.apiserver import SimApiServer
 from tests.simulation.servers.gateway import SimGateway
 from tests.simulation.story import FOREIGN, Story
+from tests.simulation.users import Users
 
 GATEWAY_SECONDS, WATCH_SECONDS = 10.0, 20.0
 """Bounds in seconds for detecting a gateway that is down, emptied or restored, and a silent watch."""
@@ -39,6 +40,16 @@ class Calm(Story):
     def gateway(self) -> SimGateway:
         """One of the two."""
         return self._gateways[0]
+
+    @property
+    def gateways(self) -> list[SimGateway]:
+        """Both."""
+        return self._gateways
+
+    @property
+    def users(self) -> Users:
+        """The users."""
+        return self._users
 
     @property
     def server(self) -> SimApiServer:

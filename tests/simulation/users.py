@@ -89,6 +89,18 @@ class Users:
         """Create something; the next action deletes it."""
         self._flicker(self._rng.choice(NAMESPACES))
 
+    def serve(self, namespace: str) -> None:
+        """Create routes to all Services of a namespace."""
+        self._put("Namespace", "", namespace, labels={"watched": "yes"})
+        for number, service in enumerate(SERVICES):
+            self._service(namespace, service)
+            self._slice(namespace, service, ["10.0.0.1"])
+            self._route(namespace, f"r{number}", [service])
+
+    def move(self, namespace: str, service: str, address: str) -> None:
+        """Give a Service another endpoint."""
+        self._slice(namespace, service, [address])
+
     # What users do.
 
     def _edit_route(self, namespace: str) -> None:

@@ -91,8 +91,11 @@ class ClusterSync:
                 yield from slot.observed.hosts or ()
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
-        """Return the names under which an owned record exists, or may exist; a name that the gateway omits is empty."""
-        return self._driver.table.get(key).names()
+        """Return the names under which an owned record exists, or may exist; a name that the gateway omits is empty.
+
+        Before the comparison at the start of a term, there are none: ids are adopted from the list.
+        """
+        return self._driver.table.get(key).names() if self._session.has_compared else ()
 
     def idle(self) -> bool:
         """Return whether nothing is in flight or queued; blocked and rejected records are ignored."""

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
+from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 
 Adopt = Callable[[str, Mapping[RecordKey, ObservedRecord]], Awaitable[None]]
 """Called with the name of a cluster and its records that are, or may be, owned; returns once ids follow them."""
+
+
+class CurrentNodes(Protocol):
+    """The nodes of upstreams, as far as they are certain before everything has been translated."""
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the objects that nodes depend on have been listed, and no cluster may have another address."""
+
+    def changed(self, name: str, nodes: Sequence[JsonObject], upstreams: int) -> Sequence[Mapping[str, object]] | None:
+        """Return the current nodes of an upstream; None if they have not changed, or are not certain.
+
+        Args:
+            name: The name of the upstream.
+            nodes: Its nodes in the gateway.
+            upstreams: The number of upstreams of its Service.
+        """
 
 
 async def adopt_nothing(cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> None:
@@ -39,6 +58,7 @@ class SyncConfig:
         check_interval: Seconds between two spot checks; 0: none.
         adopt: Makes ids follow what the cluster holds, before the first comparison.
         noticed: Called with the name of the cluster and the version that it reports, each time it is read.
+        nodes: For the updates before everything has been translated (`early_updates`); None: there are none.
     """
 
     name: str
@@ -51,3 +71,4 @@ class SyncConfig:
     check_interval: float = 4.0
     adopt: Adopt = adopt_nothing
     noticed: Callable[[str, str], None] = ignore_version
+    nodes: CurrentNodes | None = None

@@ -16,7 +16,7 @@ from apisix_ingress.errors import (
     GatewayRejected,
     GatewayUnauthorized,
 )
-from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
+from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.pre_write_check import PreWriteChecks
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
 from apisix_ingress.gateway.sync.observer import Change
@@ -76,6 +76,17 @@ class RecordWriter:
         else:
             self._settle(key, step)
         return False
+
+    async def update_early(self, record: Record, found: ObservedRecord, term: Term) -> None:
+        """Write a record over the one that a list returned, before the first comparison of the session.
+
+        Raises:
+            LeadershipLost: The write was not started.
+        """
+        driver, key = self.driver, record.key
+        driver.post(key, Event.FOUND, Detail(found=found))
+        await self._write(key, record, term)
+        driver.table.compare_by_digest(driver.table.slot(key))
 
     def crashed(self, key: RecordKey) -> None:
         """Retry a record later whose handling raised an unexpected exception, which is a bug."""

@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterable
 import structlog
 
 from apisix_ingress.errors import LeadershipLost
-from apisix_ingress.gateway.backend import Backend
+from apisix_ingress.gateway.backend import Backend, ClusterListing
 from apisix_ingress.gateway.sync.comparison.audit import Audit
+from apisix_ingress.gateway.sync.comparison.early_updates import EarlyUpdates
 from apisix_ingress.gateway.sync.comparison.spot_check import SpotCheck
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.driver import RecordDriver
@@ -59,6 +60,8 @@ class SyncSession:
         self.driver = RecordDriver(config, ever_wanted)
         self.is_synced = False
         """Whether the address was compared with the desired records and is being written to."""
+        self.has_compared = False
+        """Whether the comparison at the start has begun; what the address has is not used before."""
         self._config = config
         self._clock = config.clock
         self._backend = backend
@@ -66,6 +69,8 @@ class SyncSession:
         self._first_audit = first_audit
         self._writer = RecordWriter(self.driver, backend)
         self.audit = Audit(self.driver, backend, on_listed=self._writer.checks.listed)
+        nodes, most = config.nodes, config.concurrency
+        self._early = EarlyUpdates(self._writer, nodes, concurrency=most) if nodes is not None else None
         self._spot_check = SpotCheck(self.driver, backend, is_expected=self.audit.is_expected, suspect=self._suspect)
         # Changes are queued from the start of the first comparison, which takes a while.
         self._queues_changes = False
@@ -118,8 +123,17 @@ class SyncSession:
                 group.create_task(self.driver.breaker.run_probes(self._backend), name=f"sync-{name}-probe")
                 if config.check_interval:
                     group.create_task(self._spot_check.run_checks(), name=f"sync-{name}-check")
+
+                def update_early(listing: ClusterListing) -> None:
+                    if self._early is not None:
+                        group.create_task(self._early.run(listing, ready, term), name=f"sync-{name}-early")
+
                 await self.audit.initial_sync(
-                    ready, self._inherited, stale_after=config.audit_interval, on_compare=self._queue_changes
+                    ready,
+                    self._inherited,
+                    stale_after=config.audit_interval,
+                    on_list=update_early,
+                    on_compare=self._queue_changes,
                 )
                 self.is_synced = True
                 config.observer.compared(name, ok=True)
@@ -144,7 +158,7 @@ class SyncSession:
         self._audit_due = self._clock.monotonic()
 
     def _queue_changes(self) -> None:
-        self._queues_changes = True
+        self._queues_changes = self.has_compared = True
         self._audit_due = self._clock.monotonic() + self._first_audit
 
     async def _keep(self) -> None:

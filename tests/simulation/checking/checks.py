@@ -18,7 +18,16 @@ from tests.simulation.users import CORE, PASSWORDS, pair
 KNOWN_SECONDS = 100.0
 """Seconds after which every working replica knows a desired record."""
 
-BUGS = frozenset({"record.crashed", "audit.crashed", "object.translate_failed", "status.failed", "term.failed"})
+BUGS = frozenset(
+    {
+        "record.crashed",
+        "audit.crashed",
+        "endpoints.crashed",
+        "object.translate_failed",
+        "status.failed",
+        "term.failed",
+    }
+)
 """Log events that indicate a defect."""
 
 CORE_KEYS: tuple[Key, ...] = (
@@ -67,8 +76,8 @@ class Checks:
         stored = gateway.records[key[0]].get(key[1])
         if stored is not None and not is_ours(key[0], stored):
             self._trace.violate(gateway.name, f"{who}: it is not managed")
-        if write.writer[0] not in self._ready:
-            self._trace.violate(gateway.name, f"{who}: it does not know the world yet")
+        if write.writer[0] not in self._ready and not self._is_early_update(gateway, write, stored):
+            self._trace.violate(gateway.name, f"{who}: it does not know the world yet: {str(write.body)[:200]}")
         self._check_width(gateway, write, who)
         if write.body is None:
             self._check_delete(gateway, write, who)
@@ -107,6 +116,15 @@ class Checks:
         if users and not write.given_up:
             self._trace.violate(gateway.name, f"{who}: {users} name it")
 
+    def _is_early_update(self, gateway: SimGateway, write: Write, stored: Body | None) -> bool:
+        """Return whether a write only gives an upstream other nodes: endpoints that its Service has, or has had."""
+        if write.key[0] != "upstreams" or write.body is None or stored is None:
+            return False
+        former = [each.body for each in gateway.writes if each.key == write.key and each.body is not None]
+        is_same = any(_without_nodes(write.body) == _without_nodes(body) for body in (stored, *former))
+        addresses = tuple(node["host"] for node in write.body["nodes"])
+        return is_same and bool(addresses) and self._oracle.has_had(write.body["name"], addresses)
+
     def _check_width(self, gateway: SimGateway, write: Write, who: str) -> None:
         """Check that a name gets a wide id only if a gateway has, or recently had, a record under its short one."""
         narrow = self._oracle.narrow.get(write.key)
@@ -125,3 +143,7 @@ class Checks:
         if self._reign is not None:
             self._past.add(self._reign)
         self._reign = write.writer
+
+
+def _without_nodes(body: Body) -> Body:
+    return {name: value for name, value in body.items() if name not in ("nodes", "create_time", "update_time")}

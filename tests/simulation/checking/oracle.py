@@ -199,6 +199,10 @@ class Oracle:
         """Return whether a gateway has a record."""
         return any(key[1] in gateway.records[key[0]] for gateway in self._gateways)
 
+    def has_had(self, name: str, addresses: tuple[str, ...]) -> bool:
+        """Return whether these were ever the endpoints of the Service of an upstream."""
+        return (name, addresses) in self._server.endpoints
+
     def _release(self, want: Expectation, key: Key, name: str, item: Manifest) -> None:
         """Free an object's route and its possible references: any Service and plugin config in its namespace."""
         namespace = _name(item)[0]

@@ -61,6 +61,8 @@ class SimApiServer(Objects):
         super().__init__(SERVED.values())
         self.fault = ApiFaults()
         self.writes = 0
+        self.endpoints: set[tuple[str, tuple[str, ...]]] = set()
+        """The names of upstreams with all addresses that their EndpointSlice has had."""
         """The number of writes, without leases and Events."""
         self.links: dict[Process, LinkState] = {}
         self.shunned: dict[Process, float] = {}
@@ -234,6 +236,10 @@ class SimApiServer(Objects):
             stream.send(self._line(stream.kind, "bookmark"))
 
     def _publish(self, type: str, plural: str, item: Manifest) -> Change:
+        if plural == "endpointslices":
+            meta = item["metadata"]
+            name = f"{meta['namespace']}_{meta['name'].removesuffix('-1')}_80"
+            self.endpoints.add((name, tuple(sorted({one for each in item["endpoints"] for one in each["addresses"]}))))
         change = super()._publish(type, plural, item)
         for stream in list(self._streams):
             if stream.kind.plural == plural:

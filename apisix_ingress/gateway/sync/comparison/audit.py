@@ -76,6 +76,7 @@ class Audit:
         inherited: Collection[RecordKey],
         *,
         stale_after: float,
+        on_list: Callable[[ClusterListing], None],
         on_compare: Callable[[], None],
     ) -> None:
         """Read the cluster at the start of a session and queue what differs.
@@ -84,18 +85,22 @@ class Audit:
             ready: Set once the desired records are complete; nothing is compared before.
             inherited: The records that the cluster last had, as far as this process knows; owned, despite their labels.
             stale_after: Seconds after which the list is repeated, if it took that long until `ready` was set.
+            on_list: Called with the list, if `ready` is not set yet.
             on_compare: Called before the comparison: from then on changes have to be queued.
         """
         # Another replica may have led meanwhile: for kinds without labels, only the backend's ledger is valid.
         ledger = frozenset(key for key in self._ledger(inherited) if key.kind not in UNLABELLED)
-        listing, listed_at = await self._list_with_retry(ledger), self._clock.monotonic()
+        listing, listed_at, ended = await self._list_with_retry(ledger), self._clock.monotonic(), self._table.ended
+        if not ready.is_set():
+            on_list(listing)
         await ready.wait()
         if self._clock.monotonic() - listed_at > stale_after:
+            ended = self._table.ended
             listing = await self._list_with_retry(ledger)
         self._noticed(self._driver.cluster, listing.version)
         await self._adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
         on_compare()
-        await self._compare(listing, self._table.ended)
+        await self._compare(listing, ended)
         found = await self._queue_difference()
         self._log.info(
             "cluster.takeover",

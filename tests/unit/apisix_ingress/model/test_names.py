@@ -129,3 +129,21 @@ def test_record_is_ours_by_its_labels_only(labels: object, controller: str, want
 def test_the_label_of_a_controller_marks_its_records() -> None:
     for controller in ("apisix-ingress", "blue"):
         assert names.is_owned(names.owner_labels(controller, {"app": "web"}), controller)
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("default_web_80", ("default", "web", 80)),
+        ("default_web_v1_80", None),
+        ("default_web_80_service", None),
+        ("default_web_80~https", None),
+        ("default_web", None),
+        ("default_web_080", None),
+        ("default_web_\u0661", None),
+        ("ingress-nginx:_web_80", None),
+        (f"default_{'w' * 300}_80", None),
+    ],
+)
+def test_the_name_of_an_upstream_of_endpoints_shows_its_service(name: str, want: tuple[str, str, int] | None) -> None:
+    assert names.service_port_of(name) == want

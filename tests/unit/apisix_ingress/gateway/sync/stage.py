@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
-from apisix_ingress.gateway.sync.config import SyncConfig
+from apisix_ingress.gateway.sync.config import CurrentNodes, SyncConfig
 from apisix_ingress.gateway.sync.observer import Change, RecordState, SyncObserver
 from apisix_ingress.gateway.sync.records.slot import Unknown
 from apisix_ingress.model.keys import RecordKey
@@ -82,7 +82,9 @@ class Stage:
         self.versions: list[str] = []
         self.sync = self.new_sync()
 
-    def new_sync(self, concurrency: int = 4, *, check_interval: float = 4.0) -> ClusterSync:
+    def new_sync(
+        self, concurrency: int = 4, *, check_interval: float = 4.0, nodes: CurrentNodes | None = None
+    ) -> ClusterSync:
         config = SyncConfig(
             "c1",
             self.wanted,
@@ -92,6 +94,7 @@ class Stage:
             check_interval=check_interval,
             observer=self.notes,
             noticed=lambda cluster, version: self.versions.append(version),
+            nodes=nodes,
         )
         return ClusterSync(config, self.backend)
 
