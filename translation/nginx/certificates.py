@@ -120,8 +120,10 @@ def add_certificate(
     aliases: Sequence[str],
     check: ClientCheck | None,
     default: Certificate | None,
+    *,
+    uncovered: Sequence[str] = (),
 ) -> None:
-    """Add the ssl record of a host; the catch-all server gets that of all hosts without a certificate.
+    """Add the ssl records of a host; the catch-all server gets that of all hosts without a certificate.
 
     Args:
         builder: The translation of the host.
@@ -129,9 +131,10 @@ def add_certificate(
         aliases: Its other names that the certificate covers.
         check: How clients are verified.
         default: The certificate of hosts without one; None if handshakes for these are rejected.
+        uncovered: Its other names that the certificate does not cover; clients are verified for these, too.
     """
-    name = names.nginx_name(server.host, "tls")
-    builder.hold("ssls", names=frozenset({name}))
+    name, of_aliases = names.nginx_name(server.host, "tls"), names.nginx_name(server.host, "tls-aliases")
+    builder.hold("ssls", names=frozenset({name, of_aliases}))
     if server.host == CATCH_ALL:
         if default:
             # In `snis`, `*` matches only one label; in `sni`, it matches every name.
@@ -143,6 +146,9 @@ def add_certificate(
         _record(builder, name, found[0], {"snis": [server.host, *aliases], **asks}, found[1])
     elif default and asks:
         _record(builder, name, default[0], {"snis": [server.host], **asks}, default[1])
+    other = default or found
+    if other and asks and uncovered:
+        _record(builder, of_aliases, other[0], {"snis": list(uncovered), **asks}, other[1])
 
 
 def default_certificate(builder: Builder, nginx: NginxOptions) -> Certificate:

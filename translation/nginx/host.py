@@ -79,7 +79,8 @@ class _Host:
         """Add every record."""
         rejects = self._config.flag("ssl-reject-handshake")
         default = None if rejects else default_certificate(self._builder, self._nginx)
-        add_certificate(self._builder, self._server, self._covered, self._check, default)
+        uncovered = [alias for alias in self._aliases if alias not in self._covered]
+        add_certificate(self._builder, self._server, self._covered, self._check, default, uncovered=uncovered)
         locations = list(ranked(self._server))
         bases = places([location for location, _ in locations], exact_first=not self._server.regex)
         for base, (location, match) in zip(bases, locations, strict=True):

@@ -95,6 +95,15 @@ def test_a_secret_of_client_certificates_that_cannot_be_used_closes_the_host(nam
     assert {status(body) for body in routes(translated(SECRET, older, bad))} == {403}
 
 
+def test_clients_are_verified_for_names_that_the_certificate_of_the_host_does_not_cover() -> None:
+    named = ingress("web", ("/", "Prefix"), auth_tls_secret="shop/ca", server_alias="other.test,*.more.test")
+
+    got = [record.body for record in translated(SECRET, named).records if record.key.kind == "ssls"]
+
+    asking = {tuple(body["snis"]) for body in got if "client" in body}
+    assert asking == {("shop.test",), ("other.test", "*.more.test")}
+
+
 def test_spaces_around_a_value_do_not_switch_protection_off() -> None:
     spaced = ingress("web", ("/", "Prefix"), auth_type=" basic ", auth_secret="absent")
 
