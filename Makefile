@@ -72,6 +72,7 @@ check: install ## ruff, mypy, import-linter, language, generated files
 	$(BIN)/python -m crds --check
 	$(BIN)/python -m reference --check
 	$(BIN)/python -m reference.content.program --check
+	$(BIN)/python -m e2e.charts.kinds
 
 docs: install ## build the site into build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -16,7 +16,8 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.settings import Settings
 from apisix_ingress.webhook.checks import gateway_objects
 from e2e.charts import chart
-from e2e.charts.chart import CHART, WITH_KEY, find, helm, merged, nested, render
+from e2e.charts.chart import WITH_KEY, find, helm, merged, nested, render
+from e2e.charts.kinds import CHART
 from e2e.charts.renders import KEY, VARIANTS, rendered, settings_of
 
 

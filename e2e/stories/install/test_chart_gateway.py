@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.charts.chart import CHART, WITH_KEY, HelmError, find, helm, merged, nested, render
+from e2e.charts.chart import WITH_KEY, HelmError, find, helm, merged, nested, render
+from e2e.charts.kinds import CHART
 from e2e.cluster.client import KubeClient, Manifest
 
 ENABLED = nested("apisix.enabled", value=True)

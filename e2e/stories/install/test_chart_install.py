@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import crds
-from e2e.charts.chart import CHART, KUSTOMIZE, ROOT, find, helm, render
+from e2e.charts.chart import find, helm, render
+from e2e.charts.kinds import CHART, KUSTOMIZE, ROOT
 from e2e.charts.renders import KEY, PUBLISHED_KEY, VARIANTS, values_of
 from e2e.cluster.binaries import locate
 from e2e.cluster.client import KubeApiError, KubeClient, Manifest, load_manifests

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from e2e.charts import chart
-from e2e.charts.chart import CHART, WITH_KEY, HelmError, merged, nested, render
+from e2e.charts.chart import WITH_KEY, HelmError, merged, nested, render
+from e2e.charts.kinds import CHART
 from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
 
 

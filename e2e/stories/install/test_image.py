@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.charts.chart import ROOT
+from e2e.charts.kinds import ROOT
 
 
 def test_the_image_is_pinned_unprivileged_and_fetches_nothing_unchecked() -> None:

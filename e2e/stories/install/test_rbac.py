@@ -4,7 +4,6 @@ A controller runs under the account and the settings of a rendered chart; the AP
 requests.
 """
 
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from trustme import CA
 from apisix_ingress.diagnostics.doctor.permissions import Right
 from crds import KINDS
 from e2e.charts.chart import WITH_KEY, find, merged, nested, render
+from e2e.charts.kinds import granted
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
 from e2e.cluster.process import whole_lines
@@ -72,20 +72,6 @@ def _is_covered(event: Mapping[str, Any], right: Right) -> bool:
         and right.namespace in ("", about.get("namespace"))
         and right.name in ("", about.get("name"))
     )
-
-
-def granted(manifests: Sequence[Manifest]) -> list[Right]:
-    """Return every right that the roles among manifests grant."""
-    rights = []
-    for role in (each for each in manifests if each["kind"] in ("ClusterRole", "Role")):
-        namespace = role["metadata"].get("namespace", "")
-        for rule in role["rules"]:
-            parts = (rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""]))
-            for group, resource, verb, name in itertools.product(*parts):
-                rights.append(Right(group, resource, verb, namespace, name))
-    assert rights
-    assert not any("*" in (right.group, right.resource, right.verb) for right in rights)
-    return rights
 
 
 class RbacHarness:

@@ -20,9 +20,9 @@ from apisix_ingress.settings import Settings, load_settings
 from apisix_ingress.wiring.options import translation_options
 from e2e.canary import Canaries, Search
 from e2e.charts.chart import WITH_KEY, find, merged, nested, render
+from e2e.charts.kinds import granted
 from e2e.cluster.client import Manifest, wait_until
 from e2e.stories.changes.test_ingress_status import ingress
-from e2e.stories.install.test_rbac import granted
 from e2e.story import Stage, route, says
 from tests.flow.commandline import Cli
 

@@ -10,3 +10,40 @@
 {{- define "apisix-ingress.clusterCustomResources" -}}
 - apisixclusterconfigs
 {{- end -}}
+{{- define "apisix-ingress.gatewayResources" -}}
+- backendtlspolicies
+- gateways
+- grpcroutes
+- httproutes
+- listenersets
+- tcproutes
+- tlsroutes
+- udproutes
+{{- end -}}
+{{- define "apisix-ingress.clusterGatewayResources" -}}
+- gatewayclasses
+{{- end -}}
+{{- define "apisix-ingress.extensionResources" -}}
+- backendtrafficpolicies
+- consumers
+- httproutepolicies
+- l4routepolicies
+{{- end -}}
+{{- define "apisix-ingress.extensionParameters" -}}
+- gatewayproxies
+- pluginconfigs
+{{- end -}}
+{{- define "apisix-ingress.webhookGatewayResources" -}}
+- gateways
+- grpcroutes
+- httproutes
+- tcproutes
+- tlsroutes
+- udproutes
+{{- end -}}
+{{- define "apisix-ingress.webhookExtensionResources" -}}
+- backendtrafficpolicies
+- consumers
+- httproutepolicies
+- l4routepolicies
+{{- end -}}

@@ -1,4 +1,4 @@
-{{- /* What is asked of objects that live in namespaces; docs/architecture.md has the same as a table. */ -}}
+{{- /* Permissions on objects in namespaces; docs/architecture.md has the same as a table. */ -}}
 {{- define "apisix-ingress.rules" -}}
 {{- $kubernetes := .Values.config.kubernetes -}}
 {{- $status := .Values.config.status.enabled -}}
@@ -32,48 +32,31 @@
   verbs: [list, watch]
 - apiGroups: [gateway.networking.k8s.io]
   resources:
-    - backendtlspolicies
-    - gateways
-    - grpcroutes
-    - httproutes
-    - listenersets
-    - tcproutes
-    - tlsroutes
-    - udproutes
+    {{- include "apisix-ingress.gatewayResources" . | nindent 4 }}
   verbs: [list, watch{{ if $status }}, get{{ end }}]
 {{- if $status }}
 - apiGroups: [gateway.networking.k8s.io]
   resources:
-    - backendtlspolicies/status
-    - gateways/status
-    - grpcroutes/status
-    - httproutes/status
-    - listenersets/status
-    - tcproutes/status
-    - tlsroutes/status
-    - udproutes/status
+    {{- range include "apisix-ingress.gatewayResources" . | fromYamlArray }}
+    - {{ . }}/status
+    {{- end }}
   verbs: [patch]
 {{- end }}
 # Kinds of 2.x; read only if their CRDs are installed.
 - apiGroups: [apisix.apache.org]
   resources:
-    - gatewayproxies
-    - pluginconfigs
+    {{- include "apisix-ingress.extensionParameters" . | nindent 4 }}
   verbs: [list, watch]
 - apiGroups: [apisix.apache.org]
   resources:
-    - backendtrafficpolicies
-    - consumers
-    - httproutepolicies
-    - l4routepolicies
+    {{- include "apisix-ingress.extensionResources" . | nindent 4 }}
   verbs: [list, watch{{ if $status }}, get{{ end }}]
 {{- if $status }}
 - apiGroups: [apisix.apache.org]
   resources:
-    - backendtrafficpolicies/status
-    - consumers/status
-    - httproutepolicies/status
-    - l4routepolicies/status
+    {{- range include "apisix-ingress.extensionResources" . | fromYamlArray }}
+    - {{ . }}/status
+    {{- end }}
   verbs: [patch]
 {{- end }}
 {{- end }}
@@ -105,7 +88,7 @@
   verbs: [create, patch]
 {{- end -}}
 
-{{- /* What is asked of objects outside namespaces. */ -}}
+{{- /* Permissions on cluster-scoped objects. */ -}}
 {{- define "apisix-ingress.clusterRules" -}}
 {{- $status := .Values.config.status.enabled -}}
 - apiGroups: [""]
@@ -116,11 +99,15 @@
   verbs: [list, watch]
 {{- if ne (toString .Values.config.gatewayAPI.enabled) "false" }}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gatewayclasses]
+  resources:
+    {{- include "apisix-ingress.clusterGatewayResources" . | nindent 4 }}
   verbs: [list, watch{{ if $status }}, get{{ end }}]
 {{- if $status }}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gatewayclasses/status]
+  resources:
+    {{- range include "apisix-ingress.clusterGatewayResources" . | fromYamlArray }}
+    - {{ . }}/status
+    {{- end }}
   verbs: [patch]
 {{- end }}
 {{- end }}
@@ -138,7 +125,7 @@
 {{- end }}
 {{- end -}}
 
-{{- /* What is asked of the namespace of the controller: the lease, and the ledger of records without labels. */ -}}
+{{- /* Permissions in the namespace of the controller: the lease, and the ledger of records without labels. */ -}}
 {{- define "apisix-ingress.ownRules" -}}
 {{- $election := .Values.config.leaderElection -}}
 # A rule for create cannot name the object.

@@ -1,0 +1,1 @@
+"""Unit tests of the local cluster's pure parts."""
