@@ -6,8 +6,9 @@ ordered.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
@@ -81,6 +82,23 @@ class Store(Generic[T]):
         if ranks is None:
             return tuple([self._objects[key] for key in self._indexed.get(index, ())])
         return (self._objects[_key(age)] for age in ranks)
+
+    def by_second(self, index: IndexKey) -> Iterator[tuple[int, Iterator[T]]]:
+        """Yield the objects with a value of a ranked index by the second of their creation, the oldest first.
+
+        Each group has its size and its objects in the reverse order of their names. They are looked up when they are
+        used, since there may be thousands.
+        """
+        ranks = self._ranks.get(index)
+        if ranks is None:
+            found = [self._objects[key] for key in self._indexed.get(index, ())]
+            yield len(found), iter(found)
+            return
+        start = 0
+        while start < len(ranks):
+            end = bisect_right(ranks, ranks[start][0], start, key=itemgetter(0))
+            yield end - start, (self._objects[_key(age)] for age in reversed(ranks[start:end]))
+            start = end
 
     def set(self, item: T) -> bool:
         """Store an object; return whether it differs from the former one. An equal object causes no notification."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import groupby
 from typing import Any, Protocol, TypeVar, cast
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
@@ -76,6 +77,20 @@ class TrackingView:
         found = cast("Iterable[T]", self._ranked(index))
         # Nearly always there is at most one: only more than `TOP` need their places.
         return found if isinstance(found, tuple) and len(found) <= TOP else self._followed(index, found)
+
+    def oldest_seconds(self, kind: type[T], index: IndexKey) -> Iterator[T]:
+        """Return the objects as `oldest` does, but those of a second in the reverse order of their names."""
+        self.reads[index] = None
+        found = 0
+        for size, group in self._seconds(index):
+            found += size
+            if found > TOP:
+                self.reads[beyond_top(index)] = None
+            yield from cast("Iterator[T]", group)
+
+    def _seconds(self, index: IndexKey) -> Iterator[tuple[int, Iterator[KubeObject]]]:
+        store = self._stores.get(index.kind)
+        return store.by_second(index) if store is not None else iter(())
 
     def _followed(self, index: IndexKey, found: Iterable[T]) -> Iterator[T]:
         for place, item in enumerate(found):
@@ -164,12 +179,25 @@ class DetachedView(TrackingView):
     def _ranked(self, index: IndexKey) -> Iterable[KubeObject]:
         return _first(self._answers, ("ranked", index), lambda: tuple(TrackingView._ranked(self, index)))
 
+    def _seconds(self, index: IndexKey) -> Iterator[tuple[int, Iterator[KubeObject]]]:
+        for _, group in groupby(self._ranked(index), key=lambda item: item.meta.age[0]):
+            found = tuple(group)
+            yield len(found), reversed(found)
+
 
 def oldest(view: View, kind: type[T], index: IndexKey) -> Iterable[T]:
     """Return the objects with a value of a ranked index, the oldest first; a caller that stops early reads fewer."""
     if isinstance(view, TrackingView):
         return view.oldest(kind, index)
     return sorted(view.find(kind, index), key=lambda item: item.meta.age)
+
+
+def oldest_seconds(view: View, kind: type[T], index: IndexKey) -> Iterable[T]:
+    """Return the objects as `oldest` does, but those of a second in the reverse order of their names."""
+    if isinstance(view, TrackingView):
+        return view.oldest_seconds(kind, index)
+    by_name = sorted(view.find(kind, index), key=lambda item: item.meta.age, reverse=True)
+    return sorted(by_name, key=lambda item: item.meta.age[0])
 
 
 def _first(answers: dict[K, A], question: K, look: Callable[[], A]) -> A:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import islice
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
@@ -16,7 +16,7 @@ from apisix_ingress.model.kinds.indexes import (
     NGINX_SERVICE_INDEX,
 )
 from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, Meta
-from apisix_ingress.state.view import View, oldest
+from apisix_ingress.state.view import View, oldest_seconds
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, class_of, in_scope
 from translation.hosts.host_owners import HostOwners
@@ -147,12 +147,10 @@ def in_order(sources: Iterable[Source]) -> list[Source]:
 
 
 def _sources(view: View, options: Options, nginx: NginxOptions, index: IndexKey) -> Iterator[Source]:
-    items = oldest(view, CustomObject, index)
-    for _, group in groupby(items, key=lambda each: each.meta.created):
-        # In the same second the last one by name comes first (internal/ingress/controller/store/store.go).
-        for item in sorted(group, key=lambda each: (each.meta.namespace, each.meta.name), reverse=True):
-            if source := source_of(item, view, options, nginx):
-                yield source
+    # In the same second, the last one by name comes first (internal/ingress/controller/store/store.go).
+    for item in oldest_seconds(view, CustomObject, index):
+        if source := source_of(item, view, options, nginx):
+            yield source
 
 
 def source_of(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Source | None:

@@ -12,7 +12,7 @@ from apisix_ingress.model.objects import CustomObject, EndpointSlice, Pod, Servi
 from apisix_ingress.state.hosts.host_holders import below_read
 from apisix_ingress.state.ids.id_table import id_read
 from apisix_ingress.state.store import TOP, beyond_top
-from apisix_ingress.state.view import DetachedView, TrackingView, oldest
+from apisix_ingress.state.view import DetachedView, TrackingView, oldest, oldest_seconds
 from apisix_ingress.state.world import World
 from tests.factories import make_claim, make_claimant, make_custom, make_key, make_pod, make_service, make_slice
 from tests.forging import forge
@@ -104,6 +104,34 @@ def test_an_unranked_view_also_lists_the_oldest_first() -> None:
         world.stores["Ingress"].set(item)
     got = oldest(Plain(world.view()), CustomObject, IndexKey("Ingress", MATCHER_INDEX, "\n/*\n"))
     assert list(got) == [old, new]
+
+
+def test_objects_of_one_second_can_be_read_in_the_reverse_order_of_their_names() -> None:
+    world = make_world("Ingress")
+    index = IndexKey("Ingress", MATCHER_INDEX, "\n/*\n")
+    old, *same = (make_custom(name, kind="Ingress", spec={"rules": [BARE]}) for name in ("m", "a", "b", "z"))
+    old = replace(old, meta=replace(old.meta, created="1999-01-01T00:00:00Z"))
+    view = world.view()
+    assert list(oldest_seconds(view, CustomObject, index)) == []
+    for item in (*same, old):
+        world.stores["Ingress"].set(item)
+
+    detached = DetachedView(world.stores, world.ids, world.claims, world.host_holders)
+    got = [list(oldest_seconds(each, CustomObject, index)) for each in (view, detached, Plain(view))]
+
+    assert got == 3 * [[old, *reversed(same)]]
+    assert list(make_world().view().oldest_seconds(CustomObject, index)) == []
+
+
+def test_one_object_of_a_second_depends_on_all_of_them() -> None:
+    world = make_world("Ingress")
+    index = IndexKey("Ingress", MATCHER_INDEX, "\n/*\n")
+    for number in range(TOP + 1):
+        world.stores["Ingress"].set(make_custom(f"i{number:02}", kind="Ingress", spec={"rules": [BARE]}))
+    view = world.view()
+
+    assert next(iter(oldest_seconds(view, CustomObject, index))).meta.name == f"i{TOP}"
+    assert list(view.reads) == [index, beyond_top(index)]
 
 
 # Views for translations in a thread.

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from apisix_ingress.state import store
 from tests.unit.translation.nginx.objects import SERVICE, ingress, translated
 from translation.nginx import sources
 from translation.nginx.sources import Source
@@ -15,9 +16,9 @@ NEXT = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the paths of Ingresses that are read, and the Ingresses that are interpreted."""
+    """Count the paths of Ingresses that are read, and the Ingresses that are looked up and interpreted."""
     seen: Counter[str] = Counter()
-    paths, source_of = Source.paths, sources.source_of
+    paths, source_of, key = Source.paths, sources.source_of, store._key
 
     def counted_paths(self: Source, host: str) -> object:
         found = tuple(paths(self, host))
@@ -28,6 +29,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         seen["sources"] += 1
         return source_of(*args)  # type: ignore[arg-type]
 
+    def counted_key(*args: object) -> object:
+        seen["lookups"] += 1
+        return key(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "_key", counted_key)
     monkeypatch.setattr(Source, "paths", counted_paths)
     monkeypatch.setattr(sources, "source_of", counted_source)
     monkeypatch.setattr(sources, "MOST", 8)
@@ -47,12 +53,15 @@ def work(calls: Counter[str], count: int, shape: str) -> Counter[str]:
         places = enumerate(hosts)
         every = [ingress(f"next-{host}", ("/", "Prefix"), host=host, age=age, **given) for age, host in places]
         translated(*mains, *every, NEXT)
+    elif shape == "hosts":
+        # Created in the same second, like manifests without a time; all have one Service.
+        translated(*(ingress(f"main-{path[1:]}", ("/", "Prefix"), host=f"h{path[1:]}.test") for path, _ in paths))
     else:
         translated(*(ingress(f"main-{path[1:]}", (path, kind)) for path, kind in paths))
     return Counter(calls)
 
 
-@pytest.mark.parametrize("shape", ["paths", "ingresses", "canaries"])
+@pytest.mark.parametrize("shape", ["paths", "ingresses", "canaries", "hosts"])
 def test_twice_as_much_takes_twice_the_work(calls: Counter[str], shape: str) -> None:
     few, many = work(calls, 20, shape), work(calls, 40, shape)
 
