@@ -1,7 +1,7 @@
 """Requests to backends that a function sends, since the gateway cannot look at an answer before it passes it on.
 
 They are needed for error pages of another backend (custom-http-errors), for retries after an answer with an error
-(proxy-next-upstream), for HTTP/1.0, and for paths without a slash at their beginning.
+(proxy-next-upstream), for HTTP/1.0, for paths without a slash at their beginning, and for large response headers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import body_limit
 from translation.nginx.functions.attached import Function, attached
 from translation.nginx.functions.proxying import ASK, EMPTY
+from translation.nginx.tables.judges import BUFFER
+from translation.nginx.tables.values import size
 
 _STATUS = "http_"
 _TRIES = 3
@@ -30,7 +32,8 @@ def own_requests(site: Site) -> tuple[Function, ...]:
     by_status = any(word != "error" for word in again)
     odd_path = site.location.target and not site.location.target.startswith("/")
     times = timeouts(site) | ({"late": True} if never_reads(site) else {})
-    if not _asks(site) or not (errors or by_status or version == "1.0" or odd_path or "late" in times):
+    head = _large_head(site)
+    if not _asks(site) or not (errors or by_status or version == "1.0" or odd_path or "late" in times or head):
         return ()
     tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
     wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": times}
@@ -38,11 +41,24 @@ def own_requests(site: Site) -> tuple[Function, ...]:
         wanted["any_method"] = True
     if version == "1.0":
         wanted["version"] = 1.0
+    if head:
+        wanted["head"] = head
     limit = body_limit(site)
     if errors:
         wanted |= {"errors": errors} | ({"limit": limit} if limit else {})
     empty = (Function(EMPTY, {"errors": errors}),) if errors and "503" in errors["codes"] else ()
     return (*empty, Function(ASK, wanted, asks=True))
+
+
+def _large_head(site: Site) -> int:
+    """Return the maximum size of a response header if it is above that of the gateway itself; 0 if it is not.
+
+    Requests with a client certificate, or whose bodies are not buffered, are left to the gateway.
+    """
+    found = size(site.values.text("proxy-buffer-size")) or 0
+    streams = site.values.text("proxy-request-buffering") or site.config.text("proxy-request-buffering")
+    left = site.values.has("proxy-ssl-secret") or streams == "off"
+    return found if found > BUFFER and not left else 0
 
 
 def shown_statuses(site: Site) -> JsonObject:

@@ -20,11 +20,15 @@ PASS = """return function(conf, ctx)
     if not answer then return end
     ngx.send_headers()
     if answer.has_body and answer.body_reader and ctx.var.request_method ~= "HEAD" then
+        local is_framed = answer.headers["Content-Length"] or answer.headers["Transfer-Encoding"]
         repeat
-            local chunk = answer.body_reader(65536)
+            local chunk, err = answer.body_reader(65536)
             if chunk then
                 ngx.print(chunk)
                 ngx.flush(true)
+            elseif err and is_framed then
+                answer.client:close()
+                return ngx.exit(ngx.ERROR)
             end
         until not chunk
     end

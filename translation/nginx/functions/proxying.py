@@ -36,15 +36,30 @@ local function body_of(want)
     local length = tonumber(ngx.var.http_content_length)
     if want.limit and length and length > want.limit then return nil, 413 end
     ngx.req.read_body()
-    local body = ngx.req.get_body_data()
-    local name = not body and ngx.req.get_body_file()
-    if name then
-        local file = io.open(name, "rb")
-        body = file and file:read("*a")
-        if file then file:close() end
+    local data, name = ngx.req.get_body_data(), ngx.req.get_body_file()
+    local file = not data and name and io.open(name, "rb")
+    local size = data and #data or file and file:seek("end")
+    if file then file:close() end
+    if size and want.limit and size > want.limit then return nil, 413 end
+    return size and {{size = size, data = data, name = name}}
+end
+local function content_of(body)
+    if not body or body.data then return body and body.data end
+    local file = io.open(body.name, "rb")
+    return function()
+        local chunk = file and file:read(65536)
+        if not chunk and file then file = file:close() and nil end
+        return chunk
     end
-    if body and want.limit and #body > want.limit then return nil, 413 end
-    return body
+end
+local function is_too_big(answer, limit)
+    local length = 17 + #(answer.reason or "")  -- the status line and the empty line
+    for name, given in pairs(answer.headers) do
+        for _, text in ipairs(type(given) == "table" and given or {{given}}) do
+            length = length + #name + #text + 4
+        end
+    end
+    return length > limit
 end
 local function send(ctx, server, scheme, timeout, request)
     local client = http.new()
@@ -57,9 +72,9 @@ local function send(ctx, server, scheme, timeout, request)
         core.log.error("backend ", server.host, ":", server.port, ": ", err)
         return nil, tostring(err):find("timeout", 1, true) and 504 or 502, sent
     end
-    if timeout.late then
+    if timeout.late or request.head and is_too_big(answer, request.head) then
         client:close()
-        return nil, 504, true
+        return nil, timeout.late and 504 or 502, true, not timeout.late
     end
     answer.client = client
     return answer, answer.status, true
@@ -79,10 +94,10 @@ local function of_backend(want, ctx, body)
             if id then headers["X-Request-ID"] = {{id, id}} end
         end
     end
-    if body then headers["Content-Length"] = #body end
+    if body then headers["Content-Length"] = body.size end
     local path, query = ctx.var.upstream_uri:match("^([^?]*)%??(.*)$")
     return {{method = ctx.var.request_method, path = path, query = query ~= "" and query or nil, headers = headers,
-        body = body, version = want.version}}
+        body = content_of(body), version = want.version, head = want.head}}
 end
 local function of_errors(want, ctx, body, code, early)
     local headers = {{["X-Code"] = tostring(code), ["X-Format"] = ctx.var.http_accept, ["Connection"] = "close",
@@ -98,18 +113,18 @@ local function of_errors(want, ctx, body, code, early)
         if own then text = own ~= "" and ctx.var["original_x_forwarded_" .. own] or "" end
         if not DROPPED[name:lower()] and text ~= "" then headers[name] = text end
     end
-    if body then headers["Content-Length"] = #body end
-    return {{method = ctx.var.request_method, path = "/", query = ctx.var.args, headers = headers, body = body,
-        version = 1.0}}
+    if body then headers["Content-Length"] = body.size end
+    return {{method = ctx.var.request_method, path = "/", query = ctx.var.args, headers = headers,
+        body = content_of(body), version = 1.0}}
 end
 local function asked(want, ctx, body)
     local tries, method = want.tries, ctx.var.request_method
     local once = not want.any_method and (method == "POST" or method == "LOCK" or method == "PATCH")
     while true do
         local request = of_backend(want, ctx, body)
-        local found, code, sent = send(ctx, ctx.picked_server, ctx.upstream_scheme, want.timeout, request)
+        local found, code, sent, final = send(ctx, ctx.picked_server, ctx.upstream_scheme, want.timeout, request)
         tries = tries - 1
-        if tries < 1 or (once and sent) or not want.again[tostring(found and code or "error")] then
+        if tries < 1 or final or (once and sent) or not want.again[tostring(found and code or "error")] then
             return found, code
         end
         if found then found.client:close() end
@@ -145,9 +160,7 @@ return function(conf, ctx)
         local lower = name:lower()
         if not DROPPED[lower] and lower ~= "date" and lower ~= "server" then ngx.header[name] = text end
     end
-    if ctx.var.request_method == "HEAD" or code == 304 then
-        ngx.header["Content-Length"] = answer.headers["Content-Length"]
-    end
+    ngx.header["Content-Length"] = answer.headers["Content-Length"]
     ctx.ingress_nginx_answer = answer
 end
 """

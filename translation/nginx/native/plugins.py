@@ -12,6 +12,7 @@ from translation.nginx.functions.attached import FIELD
 _FUNCTIONS = ("serverless-pre-function", "serverless-post-function")
 _ERRORS = "custom-http-errors: error responses are passed unchanged; use the plugin error-page"
 _RETRIES = "proxy-next-upstream, proxy-http-version: only failed connections are retried, and backends get HTTP/1.1"
+_OF_RETRIES = ("again", "tries", "timeout")
 _ANSWERS = "proxy-redirect-*, proxy-cookie-*: redirects and cookies of backends are passed unchanged"
 _LOST = {
     "always": "",
@@ -19,7 +20,8 @@ _LOST = {
     "mirror": "mirror-target: no copies are sent; use the plugin proxy-mirror",
     "errors": _ERRORS,
     **dict.fromkeys(("redirect", "cookie_path", "cookie_domain"), _ANSWERS),
-    **dict.fromkeys(("again", "tries", "any_method", "timeout", "version"), _RETRIES),
+    **dict.fromkeys((*_OF_RETRIES, "any_method", "version"), _RETRIES),
+    "head": "proxy-buffer-size: larger response headers need proxy_buffer_size in the gateway's config.yaml",
     "limit": "",
     "tls": "",
 }
@@ -72,6 +74,8 @@ def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
         kept.pop("proxy-buffering", None)  # With it, APISIX 3.18 does not send the client certificate.
     if "basic" in values or "waived" in values:
         return Plain(closed=_BASIC)
+    if "head" in values and "errors" not in values and not set(values["again"]) - {"error"}:
+        values = {"head": values["head"]} | {name: text for name, text in values.items() if name not in _OF_RETRIES}
     differs = dict.fromkeys(_LOST[name] for name in values if _LOST.get(name))
     if unknown := next((name for name in values if name not in _LOST and name != "external"), ""):
         return Plain(closed=f"the controller serves it with a function ({unknown}), which manifests cannot express")

@@ -19,6 +19,7 @@ from translation.nginx.tables.judges import (
     WAF,
     alias,
     backend_name,
+    buffer_size,
     canary_behavior,
     cookie_attribute,
     hash_by,
@@ -215,8 +216,9 @@ _ROWS = (
     Row(
         "proxy-buffer-size",
         "bodies and buffers",
-        approximate("Larger response headers need proxy_buffer_size in the gateway's config.yaml."),
+        EXACT,
         checks.is_size,
+        within=buffer_size,
     ),
     Row("proxy-buffers-number", "bodies and buffers", BUFFERS, checks.at_least(0), "refused"),
     Row("proxy-busy-buffers-size", "bodies and buffers", BUFFERS, checks.is_size),

@@ -6,8 +6,11 @@ import re
 
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 from translation.nginx.tables.rows import Judge
-from translation.nginx.tables.values import Values, boolean, integer
+from translation.nginx.tables.values import Values, boolean, integer, size
 from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
+
+BUFFER = 4096
+"""The proxy_buffer_size of gateways, in bytes: the default of nginx."""
 
 STICKY = approximate(
     "The gateway chooses the backend by a hash of the cookie: a client may change its backend once, after its first "
@@ -95,6 +98,19 @@ def verify_backend(values: Values) -> Verdict | None:
             " proxy-next-upstream or HTTP/1.0.",
             protects=True,
         )
+    return None
+
+
+def buffer_size(values: Values) -> Verdict | None:
+    """Judge proxy-buffer-size."""
+    found = size(values.text("proxy-buffer-size")) or 0
+    if found < BUFFER:
+        return approximate("Response headers may have the size that the gateway permits.")
+    protocol = values.text("backend-protocol").upper()
+    if found == BUFFER or protocol in ("GRPC", "GRPCS"):
+        return None
+    if values.has("proxy-ssl-secret") or values.text("proxy-request-buffering") == "off":
+        return approximate("Larger response headers need proxy_buffer_size in the gateway's config.yaml.")
     return None
 
 

@@ -407,6 +407,28 @@ def test_without_a_backend_for_errors_a_status_of_the_config_map_is_hidden() -> 
     assert "upstream" not in errors
 
 
+@pytest.mark.parametrize(
+    ("value", "protocol", "buffering", "want"),
+    [
+        ("16k", "HTTP", "on", 16384),
+        ("4k", "HTTP", "on", None),
+        ("16k", "GRPC", "on", None),
+        ("16k", "HTTP", "off", None),
+        ("16kb", "HTTP", "on", None),
+    ],
+)
+def test_a_function_passes_response_headers_that_are_too_large_for_the_gateway(
+    value: str, protocol: str, buffering: str, want: int | None
+) -> None:
+    given = ingress(
+        "web", ("/", "Exact"), proxy_buffer_size=value, backend_protocol=protocol, proxy_request_buffering=buffering
+    )
+
+    got = [body for body in routes(translated(given)) if body.get("upstream_id")]
+
+    assert [asking(body).get("head") for body in got] == [want] * 2
+
+
 def test_responses_with_a_listed_status_are_retried() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), proxy_next_upstream="error http_503 non_idempotent")))
 

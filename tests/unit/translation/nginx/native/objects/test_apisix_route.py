@@ -73,6 +73,13 @@ def test_the_records_are_those_of_the_provider(case: str) -> None:
     assert routes(got) == routes(translated(*CASES[case]))
 
 
+def test_a_note_about_large_response_headers_does_not_mention_retries() -> None:
+    got = notes(written("apisixroute", ingress("web", ("/", "Prefix"), proxy_buffer_size="16k")), "differs")
+
+    assert any(reason.startswith("proxy-buffer-size") for reason in got)
+    assert not any("proxy-next-upstream" in reason for reason in got)
+
+
 def test_an_address_list_lets_only_these_clients_to_the_backend() -> None:
     got = served(written("apisixroute", ingress("web", ("/", "Prefix"), whitelist_source_range="10.0.0.0/8")))
 
