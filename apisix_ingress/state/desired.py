@@ -8,64 +8,18 @@ translated now.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.names import is_id_of, short_id, truncated, wide_id
 from apisix_ingress.model.records import EXCLUSIVE, UNKNOWN, Former, Record
 from apisix_ingress.state.claims import Claimant
+from apisix_ingress.state.holds import Hold, Holds
 from apisix_ingress.state.ids.id_table import HASHED, IdTable
 
-_Mark: TypeAlias = tuple[RecordKind, str, str]
 _Taken: TypeAlias = tuple[RecordKind, str, str]
-_Scope: TypeAlias = tuple[frozenset[str] | None, frozenset[str] | None]
 _Names: TypeAlias = dict[ObjectKey, tuple[Claimant, frozenset[tuple[RecordKind, str]]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Records of an owner that cannot be translated.
-
-    Attributes:
-        kind: Their kind.
-        prefix: Prefix of their names.
-        ids: Their ids, for kinds whose ids are not hashes.
-        names: Their names.
-        hosts: A record is protected only if all its hosts are among these; None for any hosts.
-        sources: A record is protected only if all objects that it was generated from (namespace/name) are among these
-            or, with the empty name, in these namespaces; None for any objects.
-    """
-
-    kind: RecordKind
-    prefix: str = ""
-    ids: frozenset[str] = frozenset()
-    names: frozenset[str] = frozenset()
-    hosts: frozenset[str] | None = None
-    sources: frozenset[str] | None = None
-
-    @property
-    def scope(self) -> _Scope:
-        """What restricts the protection."""
-        return self.hosts, self.sources
-
-    @property
-    def marks(self) -> Iterable[_Mark]:
-        """The keys under which `Desired.is_held` finds the hold of a gateway's record."""
-        yield from ((self.kind, id_, "") for id_ in self.ids)
-        if self.prefix:
-            yield (self.kind, "", self.prefix)
-        for name in self.names:
-            yield (self.kind, _NAMED, truncated(name))
-            yield (self.kind, short_id(name), _NAMED)
-            yield (self.kind, wide_id(name), _NAMED)
-
-
-_NAMED = "="
-"""Distinguishes whole names from prefixes in marks, and ids of names from other ids; no prefix or id has this value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +52,8 @@ class Desired:
         # Every name of an owner's published records, and the names of owners that cannot be translated now.
         self._names: _Names = {}
         self._held_names: _Names = {}
-        self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
-        # Number of holds per mark, for fast lookups: a sweep checks thousands of records against thousands of holds.
-        self._marks: dict[_Mark, Counter[_Scope]] = {}
+        self._protected = Holds()
+        self._refused = Holds()
 
     def assign(self, owner: ObjectKey, namespace: str) -> None:
         """Set the namespace in whose turn the records of an owner without one are written; empty removes it."""
@@ -201,14 +154,7 @@ class Desired:
     def hold(self, claimant: Claimant, holds: Iterable[Hold]) -> None:
         """Protect an owner's records in gateways and the ids of its names; without holds, end the protection."""
         owner, after = claimant.owner, tuple(holds)
-        before = self._holds.pop(owner, ())
-        if before != after:
-            for mark, scope in ((mark, hold.scope) for hold in after for mark in hold.marks):
-                self._marks.setdefault(mark, Counter())[scope] += 1
-            for mark, scope in ((mark, hold.scope) for hold in before for mark in hold.marks):
-                self._unmark(mark, scope)
-        if after:
-            self._holds[owner] = after
+        before = self._protected.replace(owner, after)
         if after or before:
             names = ((hold.kind, name) for hold in after for name in hold.names)
             self._count_names(self._held_names, claimant, frozenset(names))
@@ -230,19 +176,15 @@ class Desired:
             sources: The objects (namespace/name) that it was generated from, as far as the gateway shows them; None if
                 unknown, which allows any.
         """
-        whole: _Mark = (key.kind, _NAMED, name) if is_id_of(key.id, name) else (key.kind, key.id, _NAMED)
-        prefixes: Iterator[_Mark] = ((key.kind, "", name[:end]) for end in range(1, len(name) + 1))
-        marks = chain(((key.kind, key.id, ""), whole), prefixes)
-        scopes = (each for mark in marks for each in self._marks.get(mark, ()))
-        return any(_covers(of_hosts, hosts) and _includes(of_sources, sources) for of_hosts, of_sources in scopes)
+        return self._protected.covers(key, name, hosts, sources)
 
-    def _unmark(self, mark: _Mark, scope: _Scope) -> None:
-        marked = self._marks[mark]
-        marked[scope] -= 1
-        if not marked[scope]:
-            del marked[scope]
-        if not marked:
-            del self._marks[mark]
+    def refuse(self, owner: ObjectKey, holds: Iterable[Hold]) -> None:
+        """Set the records of an owner that are deleted even if many others are: the object itself explains it."""
+        self._refused.replace(owner, tuple(holds))
+
+    def is_refused(self, key: RecordKey, name: str) -> bool:
+        """Return whether the object of a record that is not desired explains its deletion."""
+        return self._refused.covers(key, name)
 
     def _first(self, key: RecordKey, cluster: str) -> tuple[Claimant, Record] | None:
         for candidate in self._candidates.get(key, ()):
@@ -294,16 +236,6 @@ class Desired:
             self._ids.release(kind, name, former)
         if has:
             counted[claimant.owner] = (claimant, has)
-
-
-def _covers(allowed: frozenset[str] | None, hosts: tuple[str, ...] | None) -> bool:
-    return allowed is None or hosts is None or allowed.issuperset(hosts)
-
-
-def _includes(allowed: frozenset[str] | None, sources: tuple[str, ...] | None) -> bool:
-    if allowed is None or sources is None:
-        return True
-    return all(each in allowed or f"{each.partition('/')[0]}/" in allowed for each in sources)
 
 
 def _moved(record: Record, id_: str) -> Record:

@@ -21,6 +21,7 @@ from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.hosts.shared_hosts import shared_hosts
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report
@@ -178,9 +179,11 @@ class Provider(Generic[T]):
         self._attach(key, translation.attached if translation is not None else frozenset())
         if translation is None:
             self._apply(claimant, NOTHING)
+            self._world.desired.refuse(key, ())
             self._withdraw(key)
             return
         self._apply(claimant, NOTHING if revoked else translation)
+        self._world.desired.refuse(key, _refused(key, translation, revoked=revoked))
         self._report(key, item, translation)
         self.follow_up(key, translation)
 
@@ -311,3 +314,14 @@ class Provider(Generic[T]):
     def _withdraw(self, owner: ObjectKey) -> None:
         if self._world.reports.pop(owner, None) is not None:
             self._sink.reported(owner)
+
+
+def _refused(key: ObjectKey, translation: Translation, *, revoked: bool) -> tuple[Hold, ...]:
+    """Return the records that are deleted even if many others are: the object shows that this is intended.
+
+    Settings refuse it or a part of it, or its consumer has another username than before.
+    """
+    is_renamed = any(record.key.kind == "consumers" for record in translation.records) and not translation.failed
+    if revoked or translation.refused is not None or is_renamed:
+        return (*holds_by_name(key), *(translation.refused or ()))
+    return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.keys import ObjectKey, RecordKind
 from apisix_ingress.model.kinds.table import PREFIXES, RESOURCES
 from apisix_ingress.model.names import consumer_name, nginx_name, nginx_prefix, object_name, route_prefix
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.ids.id_table import HASHED
 from translation.nginx.options import KIND as NGINX_HOST
 

@@ -299,6 +299,7 @@ class FakeWanted:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.records = {record.key: record for record in records}
         self.held: set[RecordKey] = set()
+        self.refused: set[RecordKey] = set()
         self.namespaces: dict[RecordKey, str] = {}
 
     def get(self, key: RecordKey, cluster: str) -> Record | None:
@@ -315,6 +316,9 @@ class FakeWanted:
         sources: tuple[str, ...] | None = None,
     ) -> bool:
         return key in self.held
+
+    def is_refused(self, key: RecordKey, name: str) -> bool:
+        return key in self.refused
 
     def keys(self) -> tuple[RecordKey, ...]:
         return tuple(self.records)

@@ -78,24 +78,32 @@ class App:
         return sample(self.controller.metrics, "breaker_open", {"cluster": "default"})
 
 
-def settings(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: int, key: str = "") -> Settings:
+def settings(
+    server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: int, key: str = "", **kubernetes: str
+) -> Settings:
     election = {"lease_duration": "4s", "renew_deadline": "2.6s", "retry_period": "0.2s"}
     sync = {"timeout": "1s", "audit_interval": "1s"}
     return Settings.model_validate(
         {
             "http": {"listen": f"127.0.0.1:{port}"},
-            "kubernetes": {"kubeconfig": str(server.kubeconfig(folder / "kubeconfig")), "election": election},
+            "kubernetes": {
+                "kubeconfig": str(server.kubeconfig(folder / "kubeconfig")),
+                "election": election,
+                **kubernetes,
+            },
             "clusters": [{"admin_url": gateway.url, "admin_key": key or gateway.key, "sync": sync}],
         }
     )
 
 
 @asynccontextmanager
-async def running(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, *, key: str = "") -> AsyncIterator[App]:
+async def running(
+    server: FakeApiServer, gateway: FakeAdminApi, folder: Path, *, key: str = "", **kubernetes: str
+) -> AsyncIterator[App]:
     """Run the program; at the end it is stopped and must not leave tasks behind."""
     before, stop, port = asyncio.all_tasks(), asyncio.Event(), free_port()
     async with AsyncExitStack() as held:
-        controller = await build(settings(server, gateway, folder, port, key), None, held)
+        controller = await build(settings(server, gateway, folder, port, key, **kubernetes), None, held)
         task = asyncio.create_task(controller.run(stop), name="app")
         try:
             yield App(server, gateway, controller, port)

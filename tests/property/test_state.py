@@ -17,7 +17,8 @@ from apisix_ingress.model.objects import CustomObject, EndpointSlice
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.dependents import Dependents
-from apisix_ingress.state.desired import Desired, Hold
+from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.ids.id_table import IdTable, id_read
 from apisix_ingress.state.store import Store
 from tests.factories import COLLIDING, make_claim, make_endpoint, make_key, make_record, make_slice
@@ -267,7 +268,7 @@ def test_holds_cover_what_any_owner_holds_now(steps: list[tuple[ObjectKey, list[
             assert desired.is_held(key, name) is want
     for owner in model:
         desired.hold(Claimant("", owner), [])
-    assert not desired._marks
+    assert not desired._protected
 
 
 def _covers(hold: Hold, key: RecordKey, name: str) -> bool:

@@ -15,7 +15,7 @@ from apisix_ingress.model.network.host_claims import MOST_NAMES, has_too_many
 from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.model.records import NO_NAMES, Record, references
 from apisix_ingress.state.claims import UpstreamClaim
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.view import View
 from translation.core.context import Context
 from translation.core.options import Options
@@ -125,10 +125,9 @@ class Builder(Context):
 
         Content that the settings reject is not protected: a gateway may have it from a time when it was allowed.
         """
-        problems = tuple(dict.fromkeys(self.problems))
+        problems, holds = tuple(dict.fromkeys(self.problems)), tuple(self._holds)
         if self.revoked or self.forbidden:
-            return Translation(problems=problems, revoked=self.revoked)
-        holds = tuple(self._holds)
+            return Translation(problems=problems, revoked=self.revoked, refused=holds)
         if any(problem.severity == "error" for problem in problems):
             return Translation((), tuple(replace(claim, weak=True) for claim in self._claims), problems, holds)
         return Translation(
@@ -136,6 +135,7 @@ class Builder(Context):
             tuple(self._claims),
             problems,
             holds,
+            refused=holds if any(problem.code == NOT_OWNED for problem in problems) else None,
             references=frozenset(self.references),
             destinations=frozenset(self.destinations),
             kept=self._kept,

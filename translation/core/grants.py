@@ -12,7 +12,7 @@ from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import GRANTS_BY_NAMESPACES
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, ReferenceGrant
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.view import View
 
 MOST_NAMESPACES = 100

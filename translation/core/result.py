@@ -12,7 +12,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import UpstreamClaim
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from translation.core.grants import Destination, Reference
 
 
@@ -29,6 +29,8 @@ class Translation:
         destinations: The hosts that the records lead to, if the settings require a check of what they are.
         revoked: A reference lacks its grant, or a destination is not permitted: not even the last valid records may
         stay.
+        refused: The records of an object of which the settings refuse at least a part, like `holds`; None if they
+            refuse nothing. Records among them that are not desired are deleted, however many there are.
         kept: Records that keep their last published version although the others change, each with the fields
             that still change. Records that were never published are not created.
         assessment: The status of an object of the Gateway API.
@@ -43,6 +45,7 @@ class Translation:
     references: frozenset[Reference] = frozenset()
     destinations: frozenset[Destination] = frozenset()
     revoked: bool = False
+    refused: tuple[Hold, ...] | None = None
     kept: Mapping[RecordKey, FrozenJson] = field(default_factory=dict)
     assessment: Assessment | None = None
     attached: frozenset[ListenerKey] = frozenset()

@@ -34,7 +34,7 @@ from apisix_ingress.model.network.host_claims import (
 )
 from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
 from apisix_ingress.model.records import Record
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.store import TOP
 from apisix_ingress.state.view import View, oldest
 from translation.core.options import Options

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from apisix_ingress.diagnostics.collect.live_records import Snapshot
-from apisix_ingress.gateway.sync.plan import Plan, decide, unusual
+from apisix_ingress.gateway.sync.plan import Plan, decide, explained, unusual
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
@@ -96,7 +96,7 @@ def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
 
 
 def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Iterator[JsonObject]:
-    withheld = unusual(found.deletes, (), len(table.records()))
+    withheld = unusual(found.deletes, explained(found.deletes, table, wanted.desired.is_refused), len(table.records()))
     for key in found.upserts:
         act = "update" if table.get(key).applied is not None else "create"
         yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")

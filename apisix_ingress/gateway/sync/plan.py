@@ -23,6 +23,7 @@ FOREIGN_REMEDY = "another client created the record with this id, so it is not o
 
 Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
 IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None, tuple[str, ...] | None], bool]
+IsRefused = Callable[[RecordKey, str], bool]
 WantedAt = Callable[[RecordKey], Record | None]
 
 
@@ -39,6 +40,9 @@ class Wanted(Protocol):
         self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...] | None
     ) -> bool:
         """Return whether a record that is not desired must stay."""
+
+    def is_refused(self, key: RecordKey, name: str) -> bool:
+        """Return whether the object of a record that is not desired explains its deletion."""
 
     def keys(self) -> Iterable[RecordKey]:
         """Return the keys of all desired records, of any cluster."""
@@ -93,7 +97,7 @@ class Plan:
             found[act].append(key)
         return cls(
             tuple(sorted(found["put"], key=_rank)),
-            tuple(sorted(found["delete"], key=_reverse_rank)),
+            tuple(sorted(found["delete"], key=reverse_rank)),
             tuple(found["hold"]),
             tuple(found["refuse"]),
         )
@@ -127,6 +131,22 @@ def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: i
     """
     orphans = frozenset(key for key in deletes if key not in known)
     return orphans if len(orphans) > max(UNUSUAL_COUNT, UNUSUAL_SHARE * owned) else frozenset()
+
+
+def explained(deletes: Iterable[RecordKey], table: RecordTable, is_refused: IsRefused) -> frozenset[RecordKey]:
+    """Return the deletes that listed objects explain: settings refuse their records, or nothing else refers to them.
+
+    Args:
+        deletes: In the order of requests: records before the records that they refer to.
+        table: What the cluster has.
+        is_refused: Whether the object of a record explains its deletion; called with its key and name.
+    """
+    found: set[RecordKey] = set()
+    for key in deletes:
+        known, referrers = table.get(key).observed, [*table.referrers(key)]
+        if (referrers and found.issuperset(referrers)) or (known is not None and is_refused(key, known.name)):
+            found.add(key)
+    return frozenset(found)
 
 
 def _upsert(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
@@ -187,5 +207,6 @@ def _rank(key: RecordKey) -> tuple[int, RecordKey]:
     return (UPSERT_RANK[key.kind], key)
 
 
-def _reverse_rank(key: RecordKey) -> tuple[int, RecordKey]:
+def reverse_rank(key: RecordKey) -> tuple[int, RecordKey]:
+    """Return the sort key of deletes: records before the records that they refer to."""
     return (-UPSERT_RANK[key.kind], key)

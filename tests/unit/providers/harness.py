@@ -15,7 +15,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject, Secret, Service
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from providers.core import registry

@@ -8,7 +8,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import ingress_route_name, short_id
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from crds import Spec, parse_spec
 from tests.unit.translation.objects import (
     OPTIONS,

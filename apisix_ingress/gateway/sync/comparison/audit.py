@@ -18,7 +18,7 @@ from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
-from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, NOTHING, Plan, unusual
+from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, NOTHING, Plan, explained, reverse_rank, unusual
 from apisix_ingress.gateway.sync.records.slot import Unknown
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey
@@ -283,8 +283,12 @@ class Audit:
         for key in (before := driver.withheld()) - owned:
             table.slot(key).is_withheld = False
             table.timed[key] = table.slot(key)
-        before &= owned
-        fresh = unusual({*found.deletes, *before}, driver.ever_wanted, len(owned)) - before
+        intended = explained((*found.deletes, *sorted(before, key=reverse_rank)), table, self._wanted.is_refused)
+        for key in before & intended:
+            table.slot(key).is_withheld = False  # deleted at the next tick
+        before = (before & owned) - intended
+        known = driver.ever_wanted | intended
+        fresh = unusual({*found.deletes, *before}, known, len(owned)) - before
         for key in fresh:
             table.slot(key).is_withheld = True
         self._observer.held(driver.cluster, len(before) + len(fresh))

@@ -9,7 +9,8 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.model.records import Record
-from apisix_ingress.state.desired import Desired, Hold
+from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.ids.id_table import IdTable
 from tests.factories import make_claimant, make_key, make_record
 

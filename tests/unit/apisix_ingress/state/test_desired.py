@@ -8,7 +8,8 @@ from apisix_ingress.model.keys import IndexKey, RecordKey
 from apisix_ingress.model.names import wide_id
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant
-from apisix_ingress.state.desired import Change, Desired, Hold
+from apisix_ingress.state.desired import Change, Desired
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.ids.id_table import IdTable, id_read
 from tests.factories import COLLIDING, make_claimant, make_record
 

@@ -6,7 +6,7 @@ import pytest
 
 from apisix_ingress.diagnostics.reports.diff import DIFFERS, FOREIGN, HIDDEN, KEPT, NO_LEDGER, SWEEP, difference, masked
 from apisix_ingress.model.keys import RecordKey, RecordKind
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wanted
 
 

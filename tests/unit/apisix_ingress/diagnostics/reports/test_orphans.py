@@ -6,7 +6,7 @@ from apisix_ingress.diagnostics.reports.orphans import adoptions, orphans, parse
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import owner_labels
-from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.holds import Hold
 from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wanted
 
 MINE = RecordKey("routes", "mine")

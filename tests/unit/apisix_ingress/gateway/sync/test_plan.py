@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.gateway.backend import ObservedRecord
-from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, Plan, Step, decide, unusual
+from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, Plan, Step, decide, explained, unusual
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id
@@ -232,6 +232,20 @@ def test_plan_puts_in_rank_and_deletes_in_reverse_rank() -> None:
 def test_unusual_number_of_unexplained_deletes_is_held_back(deletes: int, known: int, owned: int, want: int) -> None:
     keys = [RecordKey("routes", str(n)) for n in range(deletes)]
     assert unusual(keys, set(keys[:known]), owned) == frozenset(keys[known:] if want else [])
+
+
+def test_records_that_settings_refuse_and_what_only_they_refer_to_are_explained() -> None:
+    first, second = (make_record(RecordKey("routes", each), upstream_id=each) for each in ("u1", "u2"))
+    kept = make_record(RecordKey("routes", "r3"), upstream_id="u2")
+    upstreams = [make_record(RecordKey("upstreams", each)) for each in ("u1", "u2", "u3")]
+    table = make_table(first, second, kept, *upstreams)
+    deletes = [first.key, second.key, *(each.key for each in upstreams)]
+
+    refused = {(each.key, each.name) for each in (first, second)}
+
+    got = explained(deletes, table, lambda key, name: (key, name) in refused)
+
+    assert got == {first.key, second.key, upstreams[0].key}
 
 
 # Two names with one CRC-32.
