@@ -1,21 +1,23 @@
 """Adapters: each file describes how to build one controller, which files it needs and which command starts it.
 
 These placeholders are replaced in its texts: `{kubeconfig}`, `{admin_url}`, `{gateway_url}` (the same without the
-path), `{admin_key}`, `{folder}` (of the run), `{root}` (of this checkout), `{python}`, `{program}` (the built program)
-and `{port0}` … `{port3}` (free ports). A program is built from a Go module into the cache folder; the checkout is not
-changed. If that is not possible, an environment variable has the path of the program, and its name in the adapter's
-programs is a placeholder, too. Objects that a controller needs before it starts are in the adapter's kinds and objects;
-a program that must run beside it is its sidecar.
+path), `{admin_key}`, `{folder}` (of the run), `{root}` (of this checkout), `{python}` (with only the adapter's
+requirements, if it has any), `{program}` (the built program) and `{port0}` … `{port3}` (free ports). A program is built
+from a Go module into the cache folder; the checkout is not changed. If that is not possible, an environment variable
+has the path of the program, and its name in the adapter's programs is a placeholder, too. Objects that a controller
+needs before it starts are in the adapter's kinds and objects; a program that must run beside it is its sidecar.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import venv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +57,8 @@ class Adapter:
         command: Starts the controller.
         prepare: Runs once, before everything else.
         build: Name and version of a Go module to build.
+        requirements: Locked requirements of a Python program, from the root of the checkout. It runs in a virtual
+            environment with nothing else, as users install it: some libraries import others if they are installed.
         environment: Additional environment variables of the controller.
         files: Name in the run's folder → content, written as JSON.
         programs: Name → required program.
@@ -68,6 +72,7 @@ class Adapter:
     command: tuple[str, ...]
     prepare: tuple[str, ...] = ()
     build: dict[str, str] = field(default_factory=dict)
+    requirements: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     files: dict[str, Any] = field(default_factory=dict)
     programs: dict[str, Given] = field(default_factory=dict)
@@ -78,6 +83,8 @@ class Adapter:
     def ready(self) -> dict[str, str]:
         """Build and prepare the controller once; return the resulting placeholders."""
         known = {"python": sys.executable, "root": str(ROOT), **given(self.name, self.programs, os.environ)}
+        if self.requirements:
+            known["python"] = str(installed(ROOT / self.requirements))
         if self.build:
             known["program"] = str(built(self.build["module"], self.build["version"]))
         if self.prepare:
@@ -171,3 +178,17 @@ def built(module: str, version: str) -> Path:
         subprocess.run(build, check=True, timeout=BUILD_SECONDS)
     partial.rename(program)
     return program
+
+
+def installed(requirements: Path) -> Path:
+    """Return the interpreter of a virtual environment with exactly these requirements, created on first use."""
+    digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    folder = cache_root(os.environ) / f"venv-{digest}"
+    python, complete = folder / "bin" / "python", folder / ".complete"
+    if not complete.exists():
+        venv.create(folder, clear=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet", "install"]
+        command = [*pip, "--require-hashes", "--requirement", str(requirements)]
+        subprocess.run(command, check=True, timeout=BUILD_SECONDS)
+        complete.touch()
+    return python

@@ -1,12 +1,13 @@
 """What an adapter wants beside its command: programs that are given, kinds and objects in the cluster, a sidecar."""
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.adapter import Given, Sidecar, given, load
+from benchmarks.adapter import Given, Sidecar, given, installed, load
 from benchmarks.subject import Beside, Usage, total
 
 PROGRAMS = {"controller": Given("BENCH_ONE", "the one"), "adc": Given("BENCH_TWO", "the other")}
@@ -66,3 +67,15 @@ def test_cpu_time_of_a_sidecar_counts_from_each_start_of_the_controller(
     monkeypatch.setattr("benchmarks.subject.used", lambda _process: Usage(next(clock), 3.0, 2.0))
     beside.begin()
     assert beside.usage() == Usage(2.5, 3.0, 2.0)
+
+
+def test_requirements_are_installed_once_and_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    requirements = tmp_path / "requirements.txt"
+    requirements.touch()
+    python = installed(requirements)
+    marker = python.parent / "marker"
+    marker.touch()
+    assert installed(requirements) == python
+    assert marker.exists()
+    assert subprocess.run([python, "-c", "import structlog"], capture_output=True, check=False).returncode == 1
