@@ -31,14 +31,14 @@ _EACH = (
     Column("reads_each", "reads each", 2),
     Column("cpu_ms_each", "CPU ms each"),
 )
-_TRAFFIC = (Column("writes", "writes", 0), Column("noops", "of them no-ops", 0), Column("reads", "reads", 0))
+_TRAFFIC = (Column("writes", "writes", 0), Column("noops", "no-op writes", 0), Column("reads", "reads", 0))
 
 COLUMNS: Mapping[str, Sequence[Column]] = {
     "cold": (
         Column("seconds", "seconds", 2),
         Column("first_write_seconds", "first write s", 2),
         Column("cpu_seconds", "CPU s", 2),
-        Column("settled_cpu_seconds", "with status CPU s", 2),
+        Column("settled_cpu_seconds", "CPU s with statuses", 2),
         Column("peak_mb", "peak MB", 0),
         *_TRAFFIC,
     ),
@@ -46,12 +46,12 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
     "edit": (*_LATENCY, *_EACH),
     "storm": (
         Column("seconds", "seconds", 2),
-        Column("burst_seconds", "burst itself s", 2),
+        Column("burst_seconds", "burst sent in s", 2),
         *_LATENCY,
         Column("cpu_seconds", "CPU s", 2),
         *_TRAFFIC,
     ),
-    "idle": (Column("cpu_seconds_per_minute", "CPU s a minute", 2), Column("memory_mb", "MB", 0), *_TRAFFIC),
+    "idle": (Column("cpu_seconds_per_minute", "CPU s per minute", 2), Column("memory_mb", "MB", 0), *_TRAFFIC),
     "restart": (
         Column("caught_up_seconds", "caught up after s", 2),
         Column("stop_seconds", "stopped after s", 2),
@@ -59,8 +59,8 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
         *_TRAFFIC,
     ),
     "wipe": (
-        Column("healed_seconds", "healed after s"),
-        Column("waited_seconds", "not healed in s", 0),
+        Column("healed_seconds", "restored after s"),
+        Column("waited_seconds", "not restored within s", 0),
         Column("pending", "still missing", 0),
         *_TRAFFIC,
     ),
@@ -100,7 +100,7 @@ def lines(table: Table) -> Iterable[str]:
             *(column.head for column in columns),
             "runs",
             "load",
-            f"{columns[0].head}: of ours",
+            f"{columns[0].head}: ratio",
         ]
         yield _row(heads)
         yield _row(["---"] * len(heads))
@@ -115,10 +115,9 @@ def _ceilings(table: Table) -> Iterable[str]:
     places = sorted((where for where in table if where.scenario == "cold"), key=_order)
     if not places:
         return
-    yield from ("", "### cold sync against what the gateway takes", "")
-    yield _row(
-        ["routes", "controller", "gateway's writes/s, 16 in flight", "least s", "times the least", "from first write"]
-    )
+    yield from ("", "### cold sync compared with the gateway's write rate", "")
+    rate_heads = ("gateway's writes/s, 16 in flight", "minimum s", "multiple of the minimum", "from the first write")
+    yield _row(["routes", "controller", *rate_heads])
     yield _row(["---"] * 6)
     for where in places:
         rate = ceiling(table, where)
