@@ -34,7 +34,8 @@ These differences apply to every host, whatever its annotations:
 * The gateway's `config.yaml` (`underscores_in_headers`) determines whether request headers with an underscore in their
   names are passed. They are always dropped with `auth-tls-secret`, `auth-response-headers`, and a `canary-by-header`
   with an underscore, unless `enable-underscores-in-headers` is true.
-* With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend.
+* With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend. Ingresses without a host cannot
+  ask for certificates of clients: their paths respond with 400 by https. List the hosts.
 * Namespaces can share hosts, and a canary may be in another namespace than the Ingress whose requests it shares, unless
   `kubernetes.host_ownership` restricts a host to one namespace, as `preset: multi-tenant` does. Then the owner of the
   host has to share it with the namespace of the canary (annotation `apisix.apache.org/share-hosts-with`). Otherwise the

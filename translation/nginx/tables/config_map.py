@@ -102,7 +102,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "enable-modsecurity": refused("Gateways have no ModSecurity.", protects=True),
     "enable-owasp-modsecurity-crs": refused("Gateways have no ModSecurity.", protects=True),
     "proxy-set-headers": approximate(
-        "A header that ingress-nginx sends twice, its own and that of the ConfigMap, is sent once, from the ConfigMap."
+        "A header that ingress-nginx would send twice is sent once: Host as in the request, others as in the ConfigMap."
     ),
     "annotation-value-word-blocklist": _STRICT,
     "strict-validate-path-type": _STRICT,

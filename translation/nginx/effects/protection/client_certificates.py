@@ -49,8 +49,7 @@ def certificate_branches(check: ClientCheck | None) -> Iterator[Branch]:
     )
     if page.startswith(("http://", "https://")):
         plugins: dict[str, JsonObject] = {"redirect": {"uri": page.replace("$", "\\$"), "ret_code": 302}}
-    elif page or check.mode == "optional":
-        plugins = answer(400)
     else:
-        return
+        # Also where the handshake insists: certificates of rules without a host ask for none.
+        plugins = answer(400)
     yield Branch((("scheme", "==", "https"), wrong), plugins)

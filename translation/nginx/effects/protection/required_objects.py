@@ -53,6 +53,8 @@ def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[
     check = client_check(scratch, config, server)
     if check and check.closed:
         yield Closing("auth-tls-secret", f"{check.closed}. Until then, its hosts respond with 403", not check.stricter)
+    elif check and check.mode == "on" and CATCH_ALL in source.by_host:
+        yield Closing("auth-tls-secret", _NO_HOST, as_nginx=False)
     guard = authentication(site)
     headers = "" if response_headers(site) is not None else _HEADERS
     for reason in (guard.closed, missing_object(site), headers, guard.shut):
@@ -63,6 +65,10 @@ def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[
         yield Closing("proxy-ssl-verify", _UNVERIFIABLE, as_nginx=False)
 
 
+_NO_HOST = (
+    "gateways cannot ask for certificates of clients in rules without a host: requests by https respond with 400; list"
+    " the hosts"
+)
 _UNVERIFIABLE = (
     "the backend cannot be verified, since the Secret of proxy-ssl-secret has no ca.crt, the protocol is GRPCS, or"
     " error pages or retries by status are in use. Its paths respond with 503"
