@@ -97,11 +97,9 @@ def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Itera
 
 
 def _unusable_objects(item: CustomObject, builder: Builder, nginx: NginxOptions) -> None:
-    """Report annotations whose Secret, ConfigMap or address cannot be used, unless they are refused anyway."""
+    """Report annotations whose Secret, ConfigMap or address cannot be used."""
     source = source_of(item, builder.view, builder.options, nginx)
-    if source is None or source.closed or source.shut:
-        return
-    for each in closings(source, builder, nginx):
+    for each in closings(source, builder, nginx) if source else ():
         nginx_too = ", as with ingress-nginx" if each.as_nginx else ""
         builder.degrade(REFUSED, annotation_path(nginx, each.annotation), f"{each.why}{nginx_too}")
 

@@ -39,7 +39,7 @@ REFERRED = ("Service", "Secret", "ConfigMap")
 """Kinds of objects that Ingresses refer to."""
 
 _OBJECTS = {
-    **dict.fromkeys(("auth-secret", "auth-tls-secret", "proxy-ssl-secret"), "Secret"),
+    **dict.fromkeys(("auth-secret", "auth-tls-secret", "proxy-ssl-secret", "proxy-ssl-verify"), "Secret"),
     **dict.fromkeys(("custom-headers", "auth-proxy-set-headers", "fastcgi-params-configmap"), "ConfigMap"),
 }
 """Annotation → the kind of object that it names."""

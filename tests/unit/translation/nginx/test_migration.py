@@ -80,6 +80,21 @@ def test_missing_objects_are_named_if_their_kind_was_read() -> None:
     assert report(item, read=()).ingresses[0].missing == ()
 
 
+def test_a_closed_path_has_one_reason() -> None:
+    (got,) = report(ingress("web", ("/", "Prefix"), auth_type="digest", auth_secret="users")).ingresses
+
+    assert [path.rpartition("/")[2] for path, _ in got.refused] == ["auth-type]"]
+    assert got.missing == ()
+
+
+def test_a_backend_whose_secret_was_not_read_is_not_called_unverifiable() -> None:
+    given = {"backend_protocol": "HTTPS", "proxy_ssl_secret": "shop/ca", "proxy_ssl_verify": "on"}
+
+    (got,) = report(ingress("web", ("/", "Prefix"), **given), read=()).ingresses  # type: ignore[arg-type]
+
+    assert (got.refused, got.missing) == ((), ())
+
+
 def test_defaults_are_those_of_the_config_map() -> None:
     config = {
         "kind": "ConfigMap",

@@ -38,13 +38,15 @@ class Closing:
 
 
 def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[Closing]:
-    """Yield the annotations of an Ingress whose object cannot be used.
+    """Yield the annotations of an Ingress whose object cannot be used, unless its paths are closed anyway.
 
     Args:
         source: The Ingress.
         builder: What reads objects; it gets no record and no problem.
         nginx: The settings.
     """
+    if source.closed or source.shut:
+        return
     scratch = Builder(source.meta, builder.view, builder.options)
     config = read_config(builder.view, nginx)
     location = Location(ROOT, "Prefix", source)
