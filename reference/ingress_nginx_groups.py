@@ -34,7 +34,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
 """Group → an example of its annotations."""
 
 INSTEAD: Mapping[str, Mapping[str, str]] = {
-    "paths": {"server-alias with a regular expression": "List the names, or use a wildcard host."},
+    "paths": {
+        "server-alias with a regular expression": "List the names, or use a wildcard host, for client certificates."
+    },
     "authentication": {
         "auth-type: digest": "Use `basic` over https, or `auth-url`.",
         "auth-type or auth-signin in native manifests": "An ApisixConsumer for each user, or `openid-connect`.",

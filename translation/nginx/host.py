@@ -30,14 +30,19 @@ from translation.nginx.functions.attached import FIELD
 from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
 from translation.nginx.places import HIGHEST, places
 from translation.nginx.servers import ROOT, Location, Server, build_server
-from translation.nginx.sources import read_config, sources_of_host
+from translation.nginx.sources import Source, read_config, sources_of_host
 from translation.nginx.streams import add_streams
-from translation.nginx.tables.values import Values
+from translation.nginx.tables.values import Values, compiles
 
 _STEP = 64
 """Distance between the priorities of two locations of a host: a location has fewer branches."""
 
+ALIAS_OPERATOR = "~*"
+"""The operator of the condition on the host in routes for a server-alias with a regular expression."""
+
 _APP_ROOT_PRIORITY = 2 * HIGHEST * _STEP
+_ALIAS_PRIORITY = 3 * HIGHEST * _STEP
+"""Routes for names that match a pattern precede those for every host."""
 _LABEL = r"^[A-Za-z0-9_-]+\."
 
 
@@ -57,18 +62,33 @@ def translate_host(host: str, view: View, options: Options, nginx: NginxOptions)
 
 
 class _Host:
-    """The translation of one host."""
+    """The translation of one host.
+
+    Args:
+        builder: Takes the records.
+        nginx: The options.
+        server: The host.
+        canaries: Its canaries.
+        pattern: If not empty, only routes for names that match this regular expression are added.
+    """
 
     def __init__(
-        self, builder: Builder, nginx: NginxOptions, server: Server, canaries: tuple[CustomObject, ...]
+        self,
+        builder: Builder,
+        nginx: NginxOptions,
+        server: Server,
+        canaries: tuple[CustomObject, ...],
+        *,
+        pattern: str = "",
     ) -> None:
+        self._pattern = pattern
         self._builder = builder
         self._nginx = nginx
         self._server = server
         self._by_pattern = uses_patterns(server)
         self._config = read_config(builder.view, nginx)
         self._check = client_check(builder, self._config, server)
-        self._secure = is_secure(builder, nginx, server)
+        self._secure = not pattern and is_secure(builder, nginx, server)
         self._aliases = self._find_aliases()
         self._covered = covered_aliases(builder, server, self._aliases)
         self._plain_aliases = self._find_plain_aliases()
@@ -81,6 +101,14 @@ class _Host:
         default = None if rejects else default_certificate(self._builder, self._nginx)
         uncovered = [alias for alias in self._aliases if alias not in self._covered]
         add_certificate(self._builder, self._server, self._covered, self._check, default, uncovered=uncovered)
+        self.serve()
+        self._www()
+        pattern = self._alias_pattern()
+        if pattern:
+            _Host(self._builder, self._nginx, self._server, self._services.own, pattern=pattern).serve()
+
+    def serve(self) -> None:
+        """Add the routes of the host's own names, or of names that match the pattern."""
         locations = list(ranked(self._server))
         bases = places([location for location, _ in locations], exact_first=not self._server.regex)
         for base, (location, match) in zip(bases, locations, strict=True):
@@ -93,7 +121,6 @@ class _Host:
                 self._route(_part(location, place), match, branch, base + len(branches) - place)
         self._app_root()
         self._slashes()
-        self._www()
 
     def _site(self, location: Location) -> Site:
         return Site(
@@ -118,15 +145,18 @@ class _Host:
         self, part: str, match: JsonObject, branch: Branch, priority: int, *, hosts: Sequence[str] | None = None
     ) -> None:
         """Add a route; `part` names it among those of the host, so that others keep their ids."""
+        part += "~" if self._pattern else ""
         while part in self._named:
             part += "-"
         self._named.add(part)
         name = names.nginx_name(self._server.host, part)
         if self._builder.options.judges_plugins and not all(map(is_on_one_line, _heads(branch))):
             branch = Branch(branch.when, answer(503))
+        priority += _ALIAS_PRIORITY if self._pattern else 0
         body = self._builder.stamp("routes", name) | {"priority": priority}
         conditions = [*match.get("vars", ()), *branch.when]
         names_of = list(hosts) if hosts is not None else self._hosts()
+        conditions += [("host", ALIAS_OPERATOR, self._pattern)] if self._pattern else []
         if names_of:
             body["hosts"] = names_of
             conditions += _one_label(self._server.host) if hosts is None and not self._aliases else []
@@ -140,7 +170,8 @@ class _Host:
         self._builder.record("routes", name, body | branch.fields)
 
     def _hosts(self) -> list[str]:
-        return [] if self._server.host == CATCH_ALL else [self._server.host, *self._aliases]
+        is_named = self._server.host != CATCH_ALL and not self._pattern
+        return [self._server.host, *self._aliases] if is_named else []
 
     def _app_root(self) -> None:
         for location in self._server.locations:
@@ -178,9 +209,25 @@ class _Host:
         for place, branch in enumerate(www_redirects(host, self._config.number("http-redirect-code"))):
             self._route(f"www-{place}", {"uris": ["/*"]}, branch, _STEP, hosts=[twin])
 
+    def _with_aliases(self) -> Source | None:
+        """Return the Ingress whose server-alias applies to the host."""
+        return next((source for source in self._server.sources if source.values.has("server-alias")), None)
+
+    def _alias_pattern(self) -> str:
+        """Return the regular expression of further names of the host; empty without one, or if it may not be used.
+
+        A certificate of the client is only asked for by name, so a host that needs one has no such names.
+        """
+        first = self._with_aliases()
+        if first is None or self._check or self._builder.options.host_ownership != "shared":
+            return ""
+        given = (part.strip() for part in first.values.text("server-alias").split(","))
+        patterns = [part[1:] for part in given if part.startswith("~") and compiles(part[1:])]
+        return "|".join(f"(?:{pattern})" for pattern in patterns) if self._server.host != CATCH_ALL else ""
+
     def _find_aliases(self) -> list[str]:
         """Return the names in the first server-alias of the host, except patterns and hosts of other Ingresses."""
-        first = next((source for source in self._server.sources if source.values.has("server-alias")), None)
+        first = self._with_aliases()
         if first is None:
             return []
         names_of = dict.fromkeys(first.values.text("server-alias").replace(" ", "").lower().split(","))

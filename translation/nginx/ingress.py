@@ -113,6 +113,9 @@ def _foreign_hosts(item: CustomObject, builder: Builder) -> None:
     if item.spec.get("defaultBackend") and not item.spec.get("rules"):
         builder.usable([""], "spec.defaultBackend")
     builder.usable(aliases_of(item), "metadata.annotations")
+    if any("~" in text for name, text in item.meta.annotations.items() if name.endswith("/server-alias")):
+        message = "server-alias: names by regular expression are not served with kubernetes.host_ownership; list them"
+        builder.warn(DIFFERS, "metadata.annotations", message)
 
 
 def annotation_path(nginx: NginxOptions, annotation: str) -> str:

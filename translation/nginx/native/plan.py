@@ -15,7 +15,7 @@ from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.nginx.effects.balancing.backends import port_number
-from translation.nginx.host import ranked, translate_host
+from translation.nginx.host import ALIAS_OPERATOR, ranked, translate_host
 from translation.nginx.native.model import STEPS, Certificate, HostPlan, Place, Share, Step, Var
 from translation.nginx.native.plugins import refused
 from translation.nginx.options import CATCH_ALL, NginxOptions
@@ -89,7 +89,7 @@ def _places(translation: Translation, server: Server, known: _Records, view: Vie
     """Yield the locations: routes that match the same host and path."""
     groups: dict[_Key, list[FrozenJson]] = {}
     for record in translation.records:
-        if record.key.kind == "routes":
+        if record.key.kind == "routes" and not _is_of_pattern(record.body):
             groups.setdefault(_key(record.body), []).append(record.body)
     located = {(tuple(match["uris"]), _text(match.get("vars", ()))): each for each, match in ranked(server)}
     for (hosts, uris, pattern), bodies in groups.items():
@@ -98,6 +98,11 @@ def _places(translation: Translation, server: Server, known: _Records, view: Vie
         at = located.get((uris, pattern))
         place = _place(hosts, uris, _pattern(ordered[0]), at, steps, _namespace(server))
         yield replace(place, backend=_backend(place, at, view))
+
+
+def _is_of_pattern(body: FrozenJson) -> bool:
+    """Return whether a route is for a server-alias with a regular expression, which manifests cannot have as host."""
+    return any(each[0] == "host" and each[1] == ALIAS_OPERATOR for each in body.get("vars", ()))
 
 
 def _place(

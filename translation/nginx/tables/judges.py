@@ -131,7 +131,10 @@ def rewrite(text: str) -> Verdict:
 def alias(text: str) -> Verdict:
     """Judge server-alias."""
     if "~" in text:
-        return refused("Gateways do not support regular expressions as hosts; list the names.")
+        return approximate(
+            "Names that match a regular expression are served without client certificates, and only if no other"
+            " route for every host has a longer path."
+        )
     return EXACT
 
 
