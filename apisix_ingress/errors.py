@@ -53,7 +53,7 @@ class KubeUnavailable(KubeError):
     """No usable answer: connect error, timeout, 5xx, 429.
 
     Attributes:
-        retry_after: seconds the API server asked to wait (``Retry-After``), None when it did not say.
+        retry_after: seconds to wait according to the API server (``Retry-After``), None without that header.
     """
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
@@ -107,7 +107,7 @@ class GatewayUnavailable(GatewayError):
     """Transient: connect error, timeout, cut reply, 5xx, 429.
 
     Attributes:
-        retry_after: seconds the gateway asked to wait, None when it did not say.
+        retry_after: seconds to wait according to the gateway, None without that header.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
 
 
 def _policies(draft: Builder, obj: CustomObject) -> tuple[Sequence[Any], int]:
-    """Return the further conditions on requests, and the priority, that HTTPRoutePolicies ask for."""
+    """Return the further conditions on requests, and the priority, from HTTPRoutePolicies."""
     if not policies_of(HTTP_ROUTE_POLICY, obj.meta.key, draft.view):
         return (), 0
     from translation.gateway.extensions.http_route_policy import rule_effects  # few Ingresses have policies

@@ -113,7 +113,7 @@ class Explainer:
         if self._running is not None and not self._running.done():
             raise Busy("another request is being explained; try again in a moment")
         timed = _Timed(**_fields(asked), until=time.monotonic() + DEADLINE)
-        # From here on it is running: others may ask while the records are collected.
+        # From here on it is busy: other requests may arrive while the records are collected.
         self._running = asyncio.ensure_future(_explained(timed, facts, snapshot, cluster))
         self._running.add_done_callback(_looked_at)
         done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)

@@ -26,8 +26,8 @@ _LONGEST_PATH = 300
 
 
 MOST_FOLLOWED = 1000
-"""Addresses behind Services that are checked for one object, in addition to those of Pods in the Services'
-namespaces."""
+"""Maximum number of addresses behind Services that are checked for one object, in addition to those of Pods in the
+Services' namespaces."""
 
 
 MOST_BYTES = 32 * 2**20

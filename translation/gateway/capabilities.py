@@ -18,5 +18,5 @@ def can(view: View, since: tuple[int, int]) -> bool:
 
 
 def is_pending(view: View) -> bool:
-    """Return whether a translation asked for the version of gateways, and none of them was read yet."""
+    """Return whether a translation depends on the version of gateways, and no gateway has been read yet."""
     return OLDEST in getattr(view, "reads", ()) and view.get(CustomObject, OLDEST) is None

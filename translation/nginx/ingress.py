@@ -68,7 +68,7 @@ def findings_of(item: CustomObject, view: View, options: Options, nginx: NginxOp
 def _other_protocol(
     item: CustomObject, finding: Finding, view: View, options: Options, nginx: NginxOptions
 ) -> ObjectKey | None:
-    """Return an Ingress with a plain connection to a backend that an Ingress asks by TLS; None without one."""
+    """Return an Ingress with a plain connection to a backend that another Ingress reaches by TLS, or None."""
     if finding.annotation != "backend-protocol" or finding.value.strip().upper() not in _BY_TLS:
         return None
     source = source_of(item, view, options, nginx)

@@ -20,7 +20,7 @@ _KEPT = 512
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What an Ingress says, apart from any other object.
+    """The content of an Ingress, independent of other objects.
 
     Attributes:
         spec: Its spec, or None if it is invalid.

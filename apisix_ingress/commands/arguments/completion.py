@@ -77,7 +77,7 @@ def _append(file: Path, line: str) -> None:
 
 
 def answer(environment: Mapping[str, str], names: Sequence[str], load: Callable[[str], Command]) -> Iterator[str]:
-    """Yield the possible continuations of the word that a shell asks for."""
+    """Yield the possible continuations of the word that a shell completes."""
     words = environment.get("COMP_WORDS", "").split()
     index = int(environment.get("COMP_CWORD") or 0)
     before, prefix = words[1:index], words[index] if index < len(words) else ""

@@ -53,8 +53,8 @@ def status(
 ) -> None:
     """Show gateways, objects that need attention, and the leader.
 
-    It reads the API server and the gateways. With --url it asks a running controller instead, which needs neither
-    kubeconfig nor admin key; use `kubectl port-forward` to reach one.
+    It reads the API server and the gateways. With --url it reads them from a running controller instead, which needs
+    neither kubeconfig nor admin key; use `kubectl port-forward` to reach one.
 
     Exit 0 if everything is healthy, 1 if not, 2 on an error.
 

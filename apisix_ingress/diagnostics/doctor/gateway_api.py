@@ -47,7 +47,7 @@ async def _served(api: KubeApi, rows: Iterable[Resource]) -> tuple[list[str], li
 
 
 async def _release(api: KubeApi) -> str:
-    """Return the release and channel of the CRDs, for a message; empty if they say nothing."""
+    """Return the release and channel of the CRDs, for a message; empty if unknown."""
     try:
         raw = await api.get(_CRD)
     except KubeNotFound:

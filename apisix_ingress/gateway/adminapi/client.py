@@ -303,5 +303,5 @@ def _relisting() -> AsyncRetrying:
 
 
 def _has_failed(error: BaseException) -> bool:
-    """Return whether a gateway replied with an error of its own that may pass within a moment."""
+    """Return whether a gateway replied with an error that may be temporary."""
     return isinstance(error, GatewayUnavailable) and (error.status or 0) >= 500 and error.retry_after is None

@@ -1,4 +1,4 @@
-"""Writes one due record: decides, sends the request, and posts the event that its outcome is.
+"""Writes one due record: decides, sends the request, and posts the outcome as an event.
 
 `plan` decides what to do; `records.transitions` says what an outcome means for the record and for others. The state of
 a record is updated before and after each request, and at no other await.

@@ -1,4 +1,4 @@
-"""Answers of backends: their redirects and cookies are changed to what clients see of the host."""
+"""Responses of backends: their redirects and cookies are rewritten to the public host and paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_PROXY = "http://upstream_balancer"
 
 
 def changed_answers(site: Site) -> tuple[Function, ...]:
-    """Return the function that changes redirects and cookies, where the Ingress or the ConfigMap asks for it."""
+    """Return the function that changes redirects and cookies, if the Ingress or the ConfigMap enables that."""
     wanted: JsonObject = {}
     redirect = _redirect(site)
     if redirect:

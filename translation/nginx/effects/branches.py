@@ -48,7 +48,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What Ingresses of any host say about Services; found once for all locations of a host.
+    """Settings of Services from Ingresses of any host, found once for all locations of a host.
 
     Attributes:
         own: The canaries at the host itself.
@@ -79,7 +79,7 @@ class Site:
     """Other names of the host for which the gateway has no certificate, so that they are not redirected to https."""
 
     services: Services = field(default_factory=Services)
-    """What other Ingresses say about Services."""
+    """Settings of Services from other Ingresses."""
 
     @property
     def values(self) -> Values:
@@ -93,7 +93,7 @@ class Site:
 
     @property
     def forwarded(self) -> bool:
-        """Whether headers of a front proxy say how the client asked."""
+        """Whether headers of a front proxy describe the client's request."""
         return self.config.flag("use-forwarded-headers")
 
     @property

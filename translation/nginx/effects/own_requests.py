@@ -25,7 +25,7 @@ _TRIES = 3
 
 
 def own_requests(site: Site) -> tuple[Function, ...]:
-    """Return the functions that ask the backend in place of the gateway, where that is needed."""
+    """Return the functions that send requests to the backend in place of the gateway, if they are needed."""
     errors = _errors(site)
     again = _asked_again(site)
     version = site.values.text("proxy-http-version")
@@ -62,9 +62,9 @@ def _large_head(site: Site) -> int:
 
 
 def shown_statuses(site: Site) -> JsonObject:
-    """Return the statuses for which the backend for errors is asked, as a set that Lua reads.
+    """Return the statuses for which the backend for errors is used, as a set that Lua reads.
 
-    Functions send no requests to gRPC backends, so a refused request gets the status without a page.
+    Functions send no requests to gRPC backends, so a rejected request gets the status without a page.
     """
     errors = _errors(site) if _asks(site) else None
     found: JsonObject = errors["codes"] if errors else {}
@@ -77,7 +77,7 @@ def shown_by_ingress(site: Site) -> tuple[str, ...]:
 
 
 def shown(site: Site, branch: Branch) -> Branch:
-    """Return a branch that refuses requests, with the page of the backend for errors if there is one for its status."""
+    """Return a branch that rejects requests, with the page of the backend for errors if there is one for its status."""
     status = branch.plugins.get("fault-injection", {}).get("abort", {}).get("http_status")
     errors = _errors(site)
     if not errors or str(status) not in errors["codes"] or "upstream" not in errors:
@@ -138,7 +138,7 @@ def _next_upstream(site: Site) -> list[str]:
 
 
 def _asked_again(site: Site) -> list[str]:
-    """Return after what the next endpoint is asked: `error`, and statuses."""
+    """Return when to try the next endpoint: `error`, and statuses."""
     words = _next_upstream(site)
     statuses = [word.removeprefix(_STATUS) for word in words if word.startswith(_STATUS)]
     failures = ["error"] if {"error", "timeout"} & set(words) else []

@@ -62,7 +62,7 @@ def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
 
 
 def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:
-    """Return the functions for headers about the client: its address, and what a trusted front proxy says."""
+    """Return the functions for headers about the client: its address, and the data of a trusted front proxy."""
     # Gateways set these headers for HTTP only, and in proxy-rewrite the order of headers is random.
     address = (Function(ADDRESS, {}),) if scheme_of(site) in ("grpc", "grpcs") else ()
     if not site.forwarded:

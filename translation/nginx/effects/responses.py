@@ -64,7 +64,7 @@ def cors_pattern(values: Values) -> str:
 
 
 def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:
-    """Return the plugin that adds the headers of CORS for the origins that may ask."""
+    """Return the plugin that adds the CORS headers for the allowed origins."""
     body: JsonObject = {
         "allow_origins_by_regex": [f"(?i){pattern}"],
         "allow_methods": headers[f"{_CORS}Allow-Methods"],
@@ -146,7 +146,7 @@ def response_headers(site: Site) -> dict[str, str] | None:
 
 
 def compression(site: Site) -> dict[str, JsonObject]:
-    """Return the plugin that compresses answers, where the ConfigMap asks for it."""
+    """Return the plugin that compresses responses, if the ConfigMap enables that."""
     config = site.config
     if not config.flag("use-gzip"):
         return {}

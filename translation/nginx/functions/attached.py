@@ -36,10 +36,11 @@ PASS = """return function(conf, ctx)
     ngx.exit(ngx.HTTP_OK)
 end
 """
-"""Passes on the answer that a function has asked for."""
+"""Forwards the response that a function has received from a backend."""
 
 _AFTER_LIMITS = 1000
-"""The priority of functions that run before the backend is asked: requests are counted before they are checked."""
+"""The priority of functions that run before the request to the backend: requests are counted before they are
+checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ class Function:
     Attributes:
         text: Lua.
         values: By name; names differ between the functions of a route.
-        late: Whether it runs when the backend's answer has come.
-        asks: Whether it asks the backend itself; the late ones run after it.
+        late: Whether it runs after the backend has responded.
+        asks: Whether it sends the request to the backend; the late ones run after it.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""The functions that guard a path: they check passwords, or ask an authentication service."""
+"""The functions that guard a path: they check passwords, or send a request to an authentication service."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ return function(conf, ctx)
     end
 end
 """
-"""Checks a request; returns a status if it is refused, or leaves that to the function that shows error pages."""
+"""Checks a request; returns a status if it is rejected, or leaves that to the function that shows error pages."""
 
 COOKIES = f"""local LISTED = {{[200] = true, [201] = true, [204] = true, [206] = true, [301] = true, [302] = true,
     [303] = true, [304] = true, [307] = true, [308] = true}}

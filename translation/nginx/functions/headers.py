@@ -1,4 +1,4 @@
-"""The functions that write headers: those about the client behind a front proxy, and those of a backend's answer."""
+"""The functions that write headers: those about the client behind a front proxy, and those of a backend's response."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ return function(conf, ctx)
     end
 end
 """
-"""Passes on what a front proxy says about the client: scheme, host and port."""
+"""Forwards the scheme, host and port of the client's request as reported by a front proxy."""
 
 ANSWERS = f"""local core = require("apisix.core")
 local function swapped(text, want, ctx)

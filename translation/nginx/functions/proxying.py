@@ -1,4 +1,4 @@
-"""The functions that ask backends in place of the gateway, where it cannot look at an answer before it passes it on."""
+"""The functions that send requests to backends in place of the gateway, which cannot inspect a response first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ return function(conf, ctx)
     ctx.ingress_nginx_refused, ctx.upstream_id = 503, errors.upstream
 end
 """
-"""Shows the error page of 503 where the backend has no endpoints; the gateway does not ask `ASK` then."""
+"""Shows the error page of 503 if the backend has no endpoints; the gateway does not run `ASK` then."""
 
 ASK = f"""local core = require("apisix.core")
 local http = require("resty.http")

@@ -25,7 +25,7 @@ _NO_COOKIE = "affinity: the gateway sets no cookie; let the application set it, 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a path does.
+    """The action of a path.
 
     Attributes:
         plugins: By name.
@@ -34,7 +34,7 @@ class Merged:
         timeout: Seconds by phase.
         cases: Requests with other backends, first match first: conditions on headers, and the backends.
         closed: Why it answers 503; empty if it does not.
-        differs: What is different.
+        differs: What differs from the provider.
     """
 
     plugins: Plugins
@@ -58,7 +58,7 @@ class _Merge:
 
 
 def merged(place: Place, *, scheme: str = "") -> Merged:
-    """Return what a location does with requests of a scheme; without one, of both."""
+    """Return the action of a location for requests with a scheme; without a scheme, for both."""
     if any(each[0] in ("OR", "AND") for step in place.steps for each in step.when):
         return Merged(CLOSED, closed="use-forwarded-headers: conditions on forwarded schemes need --to apisixroute")
     of_place = [_without(step, "host") for step in place.steps]
@@ -126,7 +126,7 @@ def _add(found: _Merge, step: Step, last: Step) -> str:
 
 
 def _preflight(found: _Merge, step: Step, status: int) -> None:
-    """Answer preflights before the plugin cors does, whose status is another one."""
+    """Answer preflights before the plugin cors, which responds with another status."""
     if _ANSWER in found.plugins:
         if "vars" in found.plugins[_ANSWER]["abort"]:
             return  # The first one takes them all.

@@ -30,7 +30,7 @@ class Note:
     Attributes:
         host: The host.
         path: The path, empty for the whole host.
-        effect: What that leads to.
+        effect: The consequence.
         reason: What is missing, and what to do.
     """
 
@@ -105,7 +105,7 @@ class Certificate:
     Attributes:
         names: Server names.
         secret: The Secret; None: the self-signed certificate of the controller.
-        client: The fields of an ssl record about certificates of clients; empty: none are asked for.
+        client: The fields of an ssl record about certificates of clients; empty: none are requested.
         authority: The Secret with the CA of clients, or None.
     """
 
@@ -134,7 +134,7 @@ class HostPlan:
     secrets: Mapping[str, ObjectKey] = field(default_factory=dict)
 
     def any_backend(self, place: Place) -> Share | None:
-        """Return a backend for a path that never asks one, where the target requires it."""
+        """Return a placeholder for a path without a backend, because the target requires one."""
         found = (each.backend for each in (place, *self.places) if each.backend)
         return next((each for each in found if each.claim.target.namespace == place.namespace), None)
 

@@ -37,7 +37,7 @@ class _Records:
 
 
 _DEFAULT = "default"
-"""The namespace of objects of no Ingress."""
+"""The namespace of objects that belong to no Ingress."""
 
 
 class _Fields(TypedDict):

@@ -1,4 +1,4 @@
-"""Plugins of the provider as plugins that a manifest may have: without functions, which are refused in manifests."""
+"""Plugins of the provider as plugins that a manifest may have: without functions, which manifests cannot contain."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Plain:
     Attributes:
         plugins: By name.
         closed: Why the path has to answer 503; empty if it does not.
-        differs: What is different.
+        differs: What differs from the provider.
     """
 
     plugins: Mapping[str, JsonObject] = field(default_factory=dict)
@@ -55,7 +55,7 @@ def function_values(plugins: Mapping[str, JsonObject]) -> JsonObject:
 
 
 def refused(plugins: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
-    """Return the plugins of a route that refuses requests by a function with an error page; empty for any other."""
+    """Return the plugins of a route that rejects requests with an error page of a function; empty for any other."""
     status = function_values(plugins).get("refused")
     return {"fault-injection": {"abort": {"http_status": status}}} if status else {}
 

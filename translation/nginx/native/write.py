@@ -30,7 +30,7 @@ _WRITERS: Mapping[Target, Callable[[HostPlan, Upstreams, str], Written]] = {
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What is written.
+    """The manifests.
 
     Attributes:
         hosts: Host → its objects.
@@ -46,7 +46,7 @@ class Manifests:
 def native_manifests(
     items: Iterable[CustomObject], view: View, options: Options, nginx: NginxOptions, target: Target
 ) -> Manifests:
-    """Return the manifests of every host that Ingresses of ingress-nginx among some name."""
+    """Return the manifests of every host that Ingresses of ingress-nginx among these objects name."""
     plans = list(_plans(items, view, options, nginx))
     secrets = {id_: secret for plan in plans for id_, secret in plan.secrets.items()}
     upstreams = Upstreams(secrets, timed=target != "apisixroute")

@@ -38,7 +38,7 @@ class SpotCheck:
     Args:
         driver: The records of the cluster, which say what to read, and its circuit breaker.
         backend: The client of the cluster.
-        is_expected: Whether a record is what it should be, as far as its body shows.
+        is_expected: Whether a record has the expected body.
         suspect: Called when records are not as they were left.
     """
 

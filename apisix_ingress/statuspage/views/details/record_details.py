@@ -23,7 +23,7 @@ MOST_NODES = 200
 
 
 async def record(facts: PageInputs, snapshot: Snapshot, key: RecordKey) -> JsonObject | None:
-    """Return the details of a record: its owners, its references, its destinations, its states."""
+    """Return the details of a record: owners, references, destinations and states."""
     entry = snapshot.entries.get(key)
     if entry is None:
         return None

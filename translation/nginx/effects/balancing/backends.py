@@ -53,7 +53,7 @@ def claim(
         site: The location.
         key: The Service.
         port: Its port.
-        scheme: How it is spoken to.
+        scheme: The protocol of its backends.
         first: Whether it is for clients that have no affinity cookie yet.
         fallback: The Service and port that are used if it has no endpoints.
         main: For a canary: the annotations that say how requests are balanced; without endpoints of the fallback, it
@@ -103,7 +103,7 @@ def client_certificate(site: Site) -> str:
 
 
 def verifies(site: Site) -> bool:
-    """Return whether the certificate of the backend has to be verified, if it is asked over TLS."""
+    """Return whether the certificate of the backend has to be verified, if it uses TLS."""
     values = site.values
     asks = values.text("proxy-ssl-verify") == "on" and values.has("proxy-ssl-secret")
     return asks and scheme_of(site) in ("https", "grpcs", "")
@@ -166,7 +166,7 @@ def timeouts(site: Site) -> JsonObject:
 
 
 def never_reads(site: Site) -> bool:
-    """Return whether no answer is ever in time, since proxy-read-timeout is 0."""
+    """Return whether every response is late, because proxy-read-timeout is 0."""
     return site.values.number("proxy-read-timeout", site.config.number("proxy-read-timeout")) == 0
 
 

@@ -1,4 +1,4 @@
-"""The canaries at one host: for each backend that the host uses, the canary Ingresses that ask for a share there."""
+"""The canaries at one host: for each backend that the host uses, the canary Ingresses that take a share there."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _meta(canary: Source, host: str) -> Meta:
 def _wanted(
     canary: Source, host: str, locations: Iterable[tuple[str, bool]]
 ) -> Iterator[tuple[tuple[str, bool], ServiceBackend]]:
-    """Yield the locations of a host of which a canary asks for a share: its paths, and for a default backend, all."""
+    """Yield the locations of a host of which a canary takes a share: its paths, and for a default backend, all."""
     default = canary.spec.default_backend
     if host == CATCH_ALL and default and default.service:
         yield from ((at, default.service) for at in locations)

@@ -125,7 +125,7 @@ def _rule(condition: list[str], upstreams: list[JsonObject]) -> JsonObject:
 
 
 def _canary_of(site: Site, backend: ServiceBackend) -> tuple[Source, ServiceBackend] | None:
-    """Return the canary of a backend: the Ingress that says its share, and its Service."""
+    """Return the canary of a backend: the Ingress that sets its share, and its Service."""
     main, known = backend_key(site.namespace, backend), site.services.canaries
     if main not in known:
         known[main] = next(_canaries(site, main), None)
@@ -152,7 +152,7 @@ def _is_foreign(site: Site, namespace: str) -> bool:
 
 
 def _policy(site: Site, backend: BackendKey) -> Source | None:
-    """Return the canary whose annotations say the share of a backend; None if another Ingress named it first."""
+    """Return the canary whose annotations set the share of a backend; None if another Ingress named it first."""
     namespace, name, _ = backend
     known = site.services.backends
     for source in sources_of_service(site.builder.view, site.builder.options, site.nginx, namespace, name):

@@ -19,7 +19,7 @@ def mirror(site: Site) -> tuple[Function, ...]:
     source = site.location.source
     if not found or source is None or not may_reach(site, found[1] + found[2]):
         return ()
-    # Without a path nginx asks for the path of its own location for mirrors, which has the uid of the Ingress.
+    # Without a path, nginx requests the path of its own location for mirrors, which contains the uid of the Ingress.
     path = found[3] or f"/_mirror-{source.meta.uid}"
     wanted = {
         "uri": found[1] + found[2] + _REQUEST_URI.sub("$real_request_uri", path),

@@ -56,7 +56,7 @@ class Authentication:
         return any(function.values.get("external", {}).get("response_headers") for function in self.functions)
 
     def waived(self) -> Authentication:
-        """Return what is left for requests that need not authenticate: credentials don't get to the backend."""
+        """Return the part for requests that need not authenticate: it only keeps credentials from the backend."""
         checks_passwords = any("basic" in function.values for function in self.functions)
         return Authentication(_functions({"waived": True}, None)) if checks_passwords else Authentication()
 

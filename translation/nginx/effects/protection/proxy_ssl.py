@@ -32,7 +32,7 @@ def backend_tls(site: Site, scheme: str) -> tuple[Function, ...]:
 
 
 def is_unverifiable(site: Site) -> bool:
-    """Return whether requests would reach a backend without the verification that is asked for."""
+    """Return whether requests would reach a backend without the configured verification."""
     if not verifies(site):
         return False
     # Functions send their own requests without it, and gateways have none for gRPC.

@@ -1,6 +1,6 @@
-"""Objects without which paths are closed: Secrets and ConfigMaps that annotations name, and addresses they ask.
+"""Objects without which paths are closed: Secrets, ConfigMaps and addresses that annotations name.
 
-The reasons come from the functions that translate a location, so that a report names what happens to requests.
+The reasons come from the functions that translate a location, so that a report describes the effect on requests.
 """
 
 from __future__ import annotations

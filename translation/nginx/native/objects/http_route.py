@@ -23,7 +23,7 @@ GATEWAY = "apisix"
 
 _GROUP = "gateway.networking.k8s.io"
 _RULES = 16
-"""Rules that the CRD lets an HTTPRoute have."""
+"""Maximum number of rules of an HTTPRoute (CRD)."""
 
 _WEBSOCKET = (
     "WebSocket: set appProtocol: kubernetes.io/ws on the port of the Service if clients use it; ingress-nginx needs no"

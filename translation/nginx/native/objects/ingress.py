@@ -22,7 +22,7 @@ _EVERYTHING = "^/"
 
 
 def write_ingresses(plan: HostPlan, upstreams: Upstreams, ingress_class: str) -> Written:
-    """Return the Ingresses and ApisixPluginConfigs of a host, and the ApisixTls of one that asks for certificates."""
+    """Return the Ingresses and ApisixPluginConfigs of a host, and its ApisixTls for client certificates."""
     writer = _Writer(plan, upstreams, ingress_class)
     for path in joined_paths(plan.places, merged):
         writer.add(path)
@@ -35,7 +35,7 @@ def write_ingresses(plan: HostPlan, upstreams: Upstreams, ingress_class: str) ->
 
 
 def whole_host_missing(notes: Iterable[Note]) -> Written | None:
-    """Return nothing but notes if a path cannot be written: a wider path of the host would take its requests."""
+    """Return only notes if a path cannot be written: a less specific path of the host would receive its requests."""
     missing = [replace(each, reason=f"{each.reason}{_LEFT_OUT}") for each in notes if each.effect == "not written"]
     return Written((), tuple(missing)) if missing else None
 
@@ -106,7 +106,7 @@ class _Writer:
             self.notes[Note(self.plan.host, "", "differs", SELF_SIGNED)] = None
 
     def _backend(self, path: Path, action: Merged) -> JsonObject | None:
-        """Return a backend; where plugins answer, an Ingress still needs one."""
+        """Return a backend; an Ingress requires one even if plugins respond."""
         share = action.main or self.plan.any_backend(path.place)
         if share is None:
             return None
