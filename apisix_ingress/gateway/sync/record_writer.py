@@ -126,7 +126,8 @@ class RecordWriter:
     async def _is_checked(self, key: RecordKey) -> bool:
         """Read what the gateway has under a new id; return whether to proceed. If not, the key is queued again."""
         try:
-            await self.checks.run(key)
+            if not await self.checks.run(key):
+                return False
         except GatewayRejected:
             return True  # the reply to the write will say more
         except GatewayError as error:

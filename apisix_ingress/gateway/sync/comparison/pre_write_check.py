@@ -6,7 +6,6 @@ is overwritten nevertheless.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 
 from apisix_ingress.gateway.backend import Backend
@@ -29,7 +28,8 @@ class PreWriteChecks:
         self._table = driver.table
         self._clock = driver.config.clock
         self._listed: defaultdict[RecordKind, float] = defaultdict(lambda: -FRESH)
-        self._locks: defaultdict[RecordKind, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: dict[RecordKind, list[RecordKey]] = {}
+        self._slow: set[RecordKind] = set()
 
     def listed(self, at: float) -> None:
         """Record the start time of a list of all kinds."""
@@ -39,23 +39,26 @@ class PreWriteChecks:
         """Return whether to read the id before a write: nothing is known of it, and the last read was a while ago.
 
         While many records are to be written, a list stays valid for longer, because reading each id would cost more
-        than the list. Kinds without labels are not read: nothing would show who created the record.
+        than the list. A namespace with few of them does not wait for the list that another one causes. Kinds without
+        labels are not read: nothing would show who created the record.
         """
         key = slot.key
         if key.kind in UNLABELLED or slot.is_foreign or slot.observed is not None:
             return False
         seen = max(self._listed[key.kind], slot.free_at)
-        return seen < self._clock.monotonic() - (FRESH if self._driver.order.is_bulk else FREE_SECONDS)
+        return seen < self._clock.monotonic() - (FRESH if self._driver.order.is_in_bulk(key) else FREE_SECONDS)
 
-    async def run(self, key: RecordKey) -> None:
+    async def run(self, key: RecordKey) -> bool:
         """Read the record with an id, or list its whole kind if many records are to be written.
+
+        Returns:
+            Whether the read is done; if not, the key is queued again when the list is there, so that no worker waits.
 
         Raises:
             GatewayError: The read failed.
         """
-        if self._driver.order.is_bulk:
-            await self._list(key.kind)
-            return
+        if self._driver.order.is_in_bulk(key) and key.kind not in self._slow:
+            return await self._list(key)
         now = self._clock.monotonic()
         found = await self._backend.look(key)
         if found is None:
@@ -63,16 +66,26 @@ class PreWriteChecks:
             slot.free_at = now
         else:
             self._driver.post(key, Event.FOUND if found.ours else Event.FOREIGN, Detail(found=found))
+        return True
 
-    async def _list(self, kind: RecordKind) -> None:
-        async with self._locks[kind]:
+    async def _list(self, key: RecordKey) -> bool:
+        if (waiting := self._waiting.get(key.kind)) is not None:
+            waiting.append(key)
+            return False
+        waiting = self._waiting[key.kind] = []
+        try:
             now = self._clock.monotonic()
-            if self._listed[kind] >= now - FRESH:
-                return
-            listing = await self._backend.list_managed((), (kind,))
-            for key in listing.foreign:
-                slot = self._table.get(key)
+            listing = await self._backend.list_managed((), (key.kind,))
+            for foreign in listing.foreign:
+                slot = self._table.get(foreign)
                 # A record that is known to be owned has only lost its labels.
                 if slot.observed is None and slot.flight is None:
-                    self._driver.post(key, Event.FOREIGN)
-            self._listed[kind] = now
+                    self._driver.post(foreign, Event.FOREIGN)
+            self._listed[key.kind] = now
+            if self._clock.monotonic() - now > FRESH / 2:
+                self._slow.add(key.kind)  # from now on, ids are read one at a time
+        finally:
+            del self._waiting[key.kind]
+            for each in waiting:
+                self._driver.enqueue(each)
+        return True

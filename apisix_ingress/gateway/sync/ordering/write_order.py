@@ -7,6 +7,7 @@ writes these are. Orders are stored in slots; this module has the indexes over t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from apisix_ingress.gateway.sync.ordering.delete_blockers import DeleteBlockers
@@ -18,6 +19,9 @@ from apisix_ingress.model.records import UNKNOWN, Former, Record
 BULK = 32
 """More outstanding writes than this are a bulk, such as a first sync."""
 
+FEW = 8
+"""A namespace with at most so many outstanding writes does not share in the bulk of another one."""
+
 
 class WriteOrder:
     """The outstanding writes by batch. A write that deletes wait for is *counted* from its order to its end."""
@@ -25,6 +29,7 @@ class WriteOrder:
     def __init__(self) -> None:
         self._batch = 0
         self._counted: dict[RecordKey, Write] = {}
+        self._namespaces: Counter[str] = Counter()
         # The same by scope, built by the first delete that needs it and dropped when nothing is outstanding: usually,
         # even in a sync of thousands of records, no delete does.
         self._blockers: DeleteBlockers | None = None
@@ -110,6 +115,12 @@ class WriteOrder:
         """Whether many writes are outstanding."""
         return len(self._counted) > BULK
 
+    def is_in_bulk(self, key: RecordKey) -> bool:
+        """Return whether many writes are outstanding, among them many of the namespace or of many namespaces."""
+        write = self._counted.get(key)
+        own = self._namespaces[write.namespace] if write is not None else 0
+        return self.is_bulk and (own > FEW or len(self._namespaces) > BULK)
+
     def counted(self) -> Iterable[RecordKey]:
         """Return the records whose writes are counted."""
         return self._counted.keys()
@@ -131,10 +142,22 @@ class WriteOrder:
             slot.order = order
 
     def _count(self, slot: RecordSlot, write: Write) -> None:
+        self._forget(slot.key)
         slot.order = self._counted[slot.key] = write
+        self._namespaces[write.namespace] += 1
         if self._blockers is not None:
             self._blockers.enter(slot.key, write.batch, scopes_of(write.record, write.namespace))
 
     def _uncount(self, slot: RecordSlot) -> None:
-        if self._counted.pop(slot.key, None) is not None and self._blockers is not None:
+        if self._forget(slot.key) and self._blockers is not None:
             self._blockers.leave(slot.key)
+
+    def _forget(self, key: RecordKey) -> bool:
+        """Remove a counted write; return whether there was one."""
+        write = self._counted.pop(key, None)
+        if write is None:
+            return False
+        self._namespaces[write.namespace] -= 1
+        if not self._namespaces[write.namespace]:
+            del self._namespaces[write.namespace]
+        return True

@@ -2,7 +2,9 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
+from apisix_ingress.gateway.backend import ClusterListing
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.gateway.sync.ordering.write_order import BULK
 from apisix_ingress.gateway.sync.records.slot import FREE_SECONDS
@@ -93,6 +95,29 @@ async def test_many_new_records_take_one_list() -> None:
         assert stage.gateway.lists - lists == 1
         # A look at each of the last ones, and those of the check between audits.
         assert stage.gateway.looks - looks < BULK + 5
+
+
+@on_stage
+async def test_a_record_does_not_wait_for_the_list_that_many_of_another_namespace_need() -> None:
+    stage = Stage()
+    listed = stage.backend.list_managed
+
+    async def slow(*args: Any) -> ClusterListing:
+        await asyncio.sleep(20)
+        return await listed(*args)
+
+    async with stage.running():
+        await asyncio.sleep(30)
+        stage.backend.list_managed = slow  # type: ignore[method-assign, assignment]
+        flood = [make_record(RecordKey("upstreams", f"n{number}")) for number in range(200)]
+        stage.wanted.namespaces = {record.key: "flood" for record in flood} | {UPSTREAM_RECORD.key: "app"}
+        stage.want(*flood)
+        await asyncio.sleep(1)
+        stage.want(*flood, UPSTREAM_RECORD)
+        await asyncio.sleep(1)
+        assert list(stage.gateway.stored) == [UPSTREAM_RECORD.key]
+        await asyncio.sleep(30)
+        assert len(stage.gateway.stored) == 201
 
 
 @on_stage
