@@ -24,6 +24,7 @@ from apisix_ingress.model.objects import CustomObject
 from e2e.nginx.client import tls_context
 from e2e.nginx.corpus import Case
 from translation.core.options import Options
+from translation.nginx.ingress import DIFFERS
 from translation.nginx.native.model import Note, Target
 from translation.nginx.native.write import native_manifests
 from translation.nginx.options import NginxOptions
@@ -203,6 +204,7 @@ class Cluster:
         ]
         config = Config(self._case.about.get("config") or {})
         found += [f"{each.path}: {each.effect}: {each.reason}" for each in self.notes]
+        found += [problem.message for _, problem in self.outcome.problems if problem.code == DIFFERS]
         return found + [f"{key}: {each.level}" for key, each in config.verdicts() if each.level != "exact"]
 
     @property

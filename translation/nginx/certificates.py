@@ -72,7 +72,7 @@ def client_check(builder: Builder, config: Config, server: Server) -> ClientChec
     If any Ingress has a Secret that cannot be used, the whole host is closed, as in nginx.
     """
     first: ClientCheck | None = None
-    for source in server.sources:
+    for source in server.every:
         if source.values.has("auth-tls-secret"):
             check = _check_of(builder, config, source)
             if check.closed:

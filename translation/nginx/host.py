@@ -24,6 +24,7 @@ from translation.nginx.certificates import (
 from translation.nginx.effects.balancing.canaries import canaries_at
 from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
+from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
 from translation.nginx.effects.responses import response_headers, with_headers
 from translation.nginx.functions.attached import FIELD
@@ -88,6 +89,7 @@ class _Host:
         self._by_pattern = uses_patterns(server)
         self._config = read_config(builder.view, nginx)
         self._check = client_check(builder, self._config, server)
+        self._proxy_ssl = host_wide(builder, self._config, server)
         self._secure = not pattern and is_secure(builder, nginx, server)
         self._aliases = self._find_aliases()
         self._covered = covered_aliases(builder, server, self._aliases)
@@ -115,7 +117,7 @@ class _Host:
             base = base * _STEP if self._by_pattern else 0
             if self._server.host == CATCH_ALL and location.source is None and not self._nginx.default_backend:
                 continue  # Without a route the gateway answers 404, and other classes may have routes for every host.
-            site = self._site(location)
+            site = self._site(inheriting(location, self._proxy_ssl))
             branches = list(location_branches(site, self._check))
             for place, branch in enumerate(branches):
                 self._route(_part(location, place), match, branch, base + len(branches) - place)

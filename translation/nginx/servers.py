@@ -56,6 +56,7 @@ class Server:
     Attributes:
         host: The name, a wildcard or `_`.
         sources: Its Ingresses, the oldest first, without canaries.
+        every: Its Ingresses with canaries, whose settings for the TLS of the whole host count too.
         locations: In the order in which patterns are tried; one of them matches every path.
         regex: Whether every path is a pattern.
     """
@@ -64,6 +65,7 @@ class Server:
     sources: tuple[Source, ...]
     locations: tuple[Location, ...]
     regex: bool
+    every: tuple[Source, ...]
 
 
 def build_server(host: str, sources: Sequence[Source]) -> Server | None:
@@ -75,7 +77,7 @@ def build_server(host: str, sources: Sequence[Source]) -> Server | None:
     regex = any(location.regex for location in found.values())
     split = _split(found.values())
     by_text = sorted(split, key=lambda location: location.path, reverse=True)
-    return Server(host, mains, tuple(sorted(by_text, key=lambda location: -len(location.path))), regex)
+    return Server(host, mains, tuple(sorted(by_text, key=lambda location: -len(location.path))), regex, tuple(sources))
 
 
 def own_locations(host: str, mains: Sequence[Source]) -> dict[tuple[str, bool], Location]:

@@ -79,6 +79,7 @@ DEFAULTS: Mapping[str, str] = {
         "text/plain text/x-component"
     ),
     "ssl-reject-handshake": "false",
+    "proxy-ssl-location-only": "false",
     "proxy-cookie-domain": "off",
     "proxy-cookie-path": "off",
     "proxy-redirect-from": "off",

@@ -3,19 +3,57 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
+from translation.core.builder import Builder
 from translation.nginx.effects.balancing.backends import client_certificate, scheme_of, verifies
 from translation.nginx.effects.branches import Site
 from translation.nginx.effects.own_requests import own_requests
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.proxy_ssl import BACKEND_TLS
+from translation.nginx.servers import Location, Server
+from translation.nginx.sources import Source
+from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.values import Values
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
+_BY_TLS = ("HTTPS", "GRPCS", "AUTO_HTTP")
+_PREFIX = "proxy-ssl-"
 _NAME = "upstream_balancer"
 """The name that ingress-nginx expects in certificates without proxy-ssl-name."""
+
+
+def host_wide(builder: Builder, config: Config, server: Server) -> Source | None:
+    """Return the Ingress whose proxy-ssl annotations apply to all locations of a host without their own.
+
+    As in ingress-nginx, it is the first one whose Secret has a CA, unless proxy-ssl-location-only is true.
+    """
+    if config.flag("proxy-ssl-location-only"):
+        return None
+    for source in server.every:
+        namespace, _, name = source.values.text("proxy-ssl-secret").partition("/")
+        secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name)) if name else None
+        if secret is not None and _CERTIFICATE.search(secret.data.get("ca.crt", b"").decode("ascii", errors="replace")):
+            return source
+    return None
+
+
+def inheriting(location: Location, wide: Source | None) -> Location:
+    """Return a location with the proxy-ssl annotations of its host, if it has none and asks its backend by TLS.
+
+    Those of another namespace do not apply: its backends would get requests with the certificate of that namespace.
+    """
+    source = location.source
+    if source is None or wide is None or source.meta.namespace != wide.meta.namespace:
+        return location
+    if source.values.has("proxy-ssl-secret") or source.values.text("backend-protocol").upper() not in _BY_TLS:
+        return location
+    own = {name: text for name, text in source.values.given.items() if not name.startswith(_PREFIX)}
+    added = {name: text for name, text in wide.values.given.items() if name.startswith(_PREFIX)}
+    return replace(location, source=replace(source, values=Values({**own, **added})))
 
 
 def backend_tls(site: Site, scheme: str) -> tuple[Function, ...]:

@@ -50,7 +50,7 @@ def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[
     scratch = Builder(source.meta, builder.view, builder.options)
     config = read_config(builder.view, nginx)
     location = Location(ROOT, "Prefix", source)
-    server = Server(next(iter(source.by_host), CATCH_ALL), (source,), (location,), regex=False)
+    server = Server(next(iter(source.by_host), CATCH_ALL), (source,), (location,), False, (source,))
     site = Site(scratch, nginx, config, server, location, secure=False)
     check = client_check(scratch, config, server)
     if check and check.closed:
