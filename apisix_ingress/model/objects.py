@@ -1,4 +1,4 @@
-"""Trimmed, frozen Kubernetes objects: the fields that translations read. `decoders` makes them from raw JSON.
+"""Trimmed, frozen Kubernetes objects: the fields that translations read. `decoders` creates them from raw JSON.
 
 A change of a field that is not kept here is ignored: the store reports no change. `resource_version` and `status`
 are kept for writers and never compared.

@@ -170,7 +170,7 @@ def connect_all(settings: Settings, controller_name: str, wiring: Wiring) -> Seq
     """Build every cluster; nothing is sent yet.
 
     Raises:
-        ConfigError: A file of an admin key or certificate cannot be used, or a published key is refused.
+        ConfigError: A file of an admin key or certificate cannot be used, or a published key is rejected.
     """
     found = []
     for index, cluster in enumerate(settings.clusters):
@@ -192,7 +192,7 @@ def connect(
     """Return the client of one cluster's Admin API at the address in the settings; nothing is sent yet.
 
     Raises:
-        ConfigError: The file of its admin key or certificate cannot be used, or a published key is refused.
+        ConfigError: The file of its admin key or certificate cannot be used, or a published key is rejected.
     """
     cluster = settings.clusters[index]
     return AdminClient(

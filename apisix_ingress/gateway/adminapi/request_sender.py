@@ -1,4 +1,4 @@
-"""Sends the requests of one Admin API, with its admin key; repeats some of them, and makes the errors of failed ones.
+"""Sends the requests of one Admin API, with its admin key; repeats some of them, and creates the errors of failed ones.
 
 A request that was cut off is repeated at once, and one that was rejected is repeated if the admin key has been
 replaced. All longer retries are up to the callers: the backoff of a record, and the next audit.

@@ -23,7 +23,7 @@ _WORSE = ("no endpoints", "not published", "unreachable", "rejected")
 
 
 def navigation(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
-    """Return the numbers beside the names of pages, and which pages there are."""
+    """Return the number for each page in the navigation, and which pages exist."""
     findings = all_findings(facts, snapshot)
     counts = problem_counts(findings)
     return {

@@ -1,25 +1,25 @@
-"""A proxy before one gateway's Admin API: it plays the faults of a rule file and notes every request in a journal.
+"""A proxy in front of a gateway's Admin API: it injects the faults of a rule file and records requests in a journal.
 
 Rules may match `method`, `path` (with its query) and `writer` (the identity in the User-Agent). Actions, with their own
 keys:
 
 ==============  =====================================================================================================
-status          nothing is done; answered with `status`, and `retry_after` and `body` if given
-drop            nothing is done, the connection breaks
-hang            nothing is done, nothing is answered
-delay           done `seconds` late
-late            done at once, answered `seconds` late
-drop_reply      done, then the connection breaks
-half            done, then half of the answer comes and the connection breaks
-wrong_key       sent on with another admin key, so that the gateway itself refuses it
-wipe            the gateway loses every record first; then the request is done
-restore         the gateway gets the records of the dump `file` back, and loses all others; then the request is done
-kill_before     the process `pid` gets `signal` (9 if absent) when it has sent the request, which is never done
-kill_during     the same, and the request is done without it
-kill_after      the request is done, then the process gets the signal; the answer does not come
+status          not forwarded; the response has `status`, and `retry_after` and `body` if given
+drop            not forwarded; the connection is reset
+hang            not forwarded; there is no response
+delay           forwarded after `seconds`
+late            forwarded immediately; the response is delayed by `seconds`
+drop_reply      forwarded; then the connection is reset
+half            forwarded; the connection is closed after half of the response
+wrong_key       forwarded with another admin key, so that the gateway rejects it
+wipe            all records of the gateway are deleted before it is forwarded
+restore         the records of the gateway are replaced by those of the dump `file` before it is forwarded
+kill_before     the process `pid` gets `signal` (default: 9) once it has sent the request, which is not forwarded
+kill_during     the same, but the request is forwarded
+kill_after      forwarded; then the process gets the signal, and there is no response
 ==============  =====================================================================================================
 
-It knows HTTP and where the key stands, nothing else of the Admin API.
+It only knows HTTP and the header with the key.
 `python -m e2e.faults.proxies.admin_proxy URL` runs one until Ctrl-C.
 """
 
@@ -129,11 +129,11 @@ class AdminProxy:
         self._await(self._listen())
 
     def stop(self) -> None:
-        """Break every connection and refuse new ones, as a gateway that is down."""
+        """Reset every connection and stop listening, like a gateway that is down."""
         self._await(self._close())
 
     def lead_to(self, url: str, key: str, *, tls: ssl.SSLContext | None = None) -> None:
-        """Break every connection, then carry requests to another gateway, or serve with another TLS context."""
+        """Reset every connection, then forward requests to another gateway, or serve with another TLS context."""
         self.stop()
         self._target, self.admin_key, self.tls = _address(url), key, tls
         self.start()
@@ -225,12 +225,12 @@ class AdminProxy:
         return not client.closed
 
     def _note(self, entry: Entry) -> None:
-        """Write the line of a request: before the client hears of its end, who then may look for it."""
+        """Write the line of a request before the client gets the response: it may read the journal then."""
         entry.answered = time.monotonic()
         self._journal.write(entry)
 
     async def _carry(self, entry: Entry, rule: Rule | None, exchange: _Exchange) -> None:
-        """Play what comes before the gateway's work, have it done, play what comes after it."""
+        """Inject the faults before the request, forward it, and inject the faults after it."""
         options = rule.options if rule else {}
         if await self._before(entry, options, exchange):
             return
@@ -246,7 +246,7 @@ class AdminProxy:
             await exchange.client.answer(reply, content, half=entry.rule == "half")
 
     async def _ask(self, entry: Entry, exchange: _Exchange) -> tuple[Message, bytes]:
-        """Have the gateway do its work and note what it answered."""
+        """Forward the request and record the response."""
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked.add(asked)
         try:
@@ -266,7 +266,7 @@ class AdminProxy:
             await asyncio.wait(tuple(self._asked), timeout=SETTLES)
 
     async def _before(self, entry: Entry, options: Mapping[str, Any], exchange: _Exchange) -> bool:
-        """Play what comes first; say whether that was all."""
+        """Inject the faults before the request; return whether the request must not be forwarded."""
         client = exchange.client
         match entry.rule:
             case "delay":
@@ -309,7 +309,7 @@ def _address(url: str) -> tuple[str, int]:
 
 
 def _kill(options: Mapping[str, Any]) -> None:
-    """End the process that a rule names, unless it has ended."""
+    """Send the signal of a rule to its process, unless that has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(int(options["pid"]), int(options.get("signal", signal.SIGKILL)))
 
