@@ -66,9 +66,11 @@ def given_paths(paths: list[str] | None, filename: list[str] | None, example: st
 
 
 def fail(message: str) -> NoReturn:
-    """End with an error; one line of text is one line of the message."""
-    for line in message.splitlines() or [""]:
-        print(f"error: {line}", file=sys.stderr)
+    """End with an error without control characters; one line of text is one line of the message."""
+    from apisix_ingress.model.secrets.redaction import escape
+
+    for line in message.removesuffix("\n").split("\n"):
+        print(f"error: {escape(line)}", file=sys.stderr)
     raise SystemExit(EXIT_ERROR)
 
 

@@ -52,10 +52,10 @@ def _read(place: str, url: str) -> JsonObject:
             f"controller at {place}: no answer: {reason}; check http.listen, or the port-forward"
         ) from None
     try:
-        document = json.loads(content)
-    except ValueError:
+        document = json.loads(content) if len(content) <= LARGEST else None
+    except (ValueError, RecursionError):
         document = None
-    if len(content) > LARGEST or not isinstance(document, dict) or "healthy" not in document:
+    if not isinstance(document, dict) or "healthy" not in document:
         raise IngressError(f"controller at {place}: the response is not a status: is it the address of http.listen?")
     return document
 

@@ -203,6 +203,10 @@ def is_private_key(name: str, siblings: Mapping[Any, Any]) -> bool:
     return name == "client_key" or name.endswith("private_key")
 
 
+_MODIFIER = "requestHeaderModifier"
+"""Filter of an HTTPRoute that sets request headers; their values are often credentials, whatever their names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The position of a field in a document.
@@ -232,7 +236,7 @@ class Place:
             return Place(plugin=siblings["name"])
         if name.startswith("plugin_metadata/"):
             return Place(plugin=name.partition("/")[2])
-        return Place(self.plugin, self._path(name))
+        return Place(self.plugin, name if name == _MODIFIER else self._path(name))
 
     def item(self, items: Sequence[Any], index: int) -> Place:
         """Return the place of a list item; the item after a plugin name is its configuration (`workflow`)."""
@@ -257,6 +261,7 @@ class Place:
             suggests_secret(name)
             or self._are_headers(name, value)
             or self._is_free_value(value)
+            or (name == "value" and self.path.startswith(f"{_MODIFIER}."))
             or _is_told_by_name(name, siblings)
         )
 

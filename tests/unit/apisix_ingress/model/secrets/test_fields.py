@@ -133,6 +133,10 @@ def test_short_name_of_a_secret_counts(name: str) -> None:
             {"plugin_metadata/http-logger": {"log_format": {"team": "*"}}},
         ),
         (
+            {"spec": {"filters": [{"requestHeaderModifier": {"set": [{"name": "X-Foo", "value": "x"}]}}]}},
+            {"spec": {"filters": [{"requestHeaderModifier": {"set": [{"name": "X-Foo", "value": "*"}]}}]}},
+        ),
+        (
             [{"plugins": [{"name": "authz-casbin", "metadata": {"model": "m", "policy": "p"}}]}],
             [{"plugins": [{"name": "authz-casbin", "metadata": {"model": "m", "policy": "*"}}]}],
         ),
