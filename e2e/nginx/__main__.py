@@ -10,7 +10,7 @@ from pathlib import Path
 
 from e2e.nginx.client import Client
 from e2e.nginx.corpus import CASES, Case, cases
-from e2e.nginx.replay import Result, replaying
+from e2e.nginx.replay import Result, Setup, replaying
 from e2e.nginx.world import Certificates
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -22,7 +22,8 @@ async def _main(args: argparse.Namespace) -> None:
     client = Client(args.proxy, args.http, args.https, certificates.context)
     results: list[Result] = []
     wanted = [case for case in cases(args.cases) if not args.case or any(map(case.name.startswith, args.case))]
-    async with replaying(args.admin_url, args.admin_key, client, certificates, args.dns_port, args.target) as replay:
+    setup = Setup(args.admin_url, args.admin_key, client, certificates, args.dns_port, args.target)
+    async with replaying(setup) as replay:
         for case in wanted:
             if case.why_skipped:
                 print(f"skip {case.name}: {case.why_skipped}", flush=True)

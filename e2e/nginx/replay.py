@@ -1,4 +1,4 @@
-"""Replays cases against a gateway, one after another, and says how each went."""
+"""Replays cases against a gateway, one after another, and reports the result of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MARKER = "marker.replay.test"
 
 
 class Gateway:
-    """The Admin API of a gateway: holds what it was given, and writes what changed."""
+    """The Admin API of a gateway: remembers the written records, and writes what changed."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, key: str, client: Client) -> None:
         self._session = session
@@ -40,20 +40,20 @@ class Gateway:
 
     async def show(self, records: Mapping[RecordKey, FrozenJson]) -> list[str]:
         """Write what changed and wait until it is in effect; return what the gateway rejected."""
-        refused = []
+        rejected = []
         gone = [key for key in self._held if key not in records]
         for key in sorted(records, key=lambda each: UPSERT_RANK[each.kind]):
             if self._held.get(key) != records[key]:
                 body = {name: value for name, value in records[key].items() if name != "id"}
                 async with self._session.put(f"{self._url}/{key}", json=body, headers=self._headers) as answer:
                     if answer.status >= 300:
-                        refused.append(f"{key}: {(await answer.text())[:300]}")
+                        rejected.append(f"{key}: {(await answer.text())[:300]}")
         for key in sorted(gone, key=lambda each: -UPSERT_RANK[each.kind]):
             async with self._session.delete(f"{self._url}/{key}", headers=self._headers) as answer:
                 await answer.read()
         self._held = dict(records)
         await self._settled()
-        return refused
+        return rejected
 
     async def _settled(self) -> None:
         self._round += 1
@@ -70,7 +70,7 @@ class Gateway:
             if found.get("body", "").strip() == str(self._round):
                 return
             await asyncio.sleep(0.02)
-        raise RuntimeError("the gateway does not take over what it is given")
+        raise RuntimeError("the gateway does not apply the written records")
 
 
 class Names(asyncio.DatagramProtocol):
@@ -105,7 +105,7 @@ class Names(asyncio.DatagramProtocol):
 
 @dataclass(frozen=True)
 class Result:
-    """How a case went.
+    """The result of a case.
 
     Attributes:
         case: Which one.
@@ -118,29 +118,42 @@ class Result:
     verdicts: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What cases are replayed with.
+
+    Attributes:
+        admin_url: Of the gateway's Admin API.
+        admin_key: Its key.
+        client: Sends the requests.
+        certificates: Of servers and clients.
+        dns_port: Port of 127.0.0.1 at which the gateway resolves names.
+        target: As `Cluster` has it.
+        http2: Whether to send requests over HTTP/2; without, they are left out.
+    """
+
+    admin_url: str
+    admin_key: str
+    client: Client
+    certificates: Certificates
+    dns_port: int
+    target: Target | None = None
+    http2: bool = True
+
+
 class Replay:
     """Replays cases one after another."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        client: Client,
-        certificates: Certificates,
-        names: Names,
-        target: Target | None = None,
-        *,
-        http2: bool = True,
-    ) -> None:
-        self._http2 = http2
-        self._target = target
+    def __init__(self, setup: Setup, gateway: Gateway, names: Names) -> None:
+        self._setup = setup
         self._gateway = gateway
-        self._client = client
-        self._certificates = certificates
+        self._client = setup.client
+        self._certificates = setup.certificates
         self._names = names
         self._next = 10
 
     async def run(self, case: Case) -> Result:
-        """Return how a case went."""
+        """Return the result of a case."""
         seen: list[Json] = []
         pods = {
             name: Backend(name, kind, self._address(), seen, self._context(case, name))
@@ -157,7 +170,7 @@ class Replay:
             await each.start()
         try:
             addresses = {name: each.address for name, each in pods.items()}
-            cluster = Cluster(case, self._certificates, addresses, virtual, self._target)
+            cluster = Cluster(case, self._certificates, addresses, virtual, self._setup.target)
             return await self._steps(case, cluster, seen)
         finally:
             for each in (*pods.values(), *front):
@@ -168,15 +181,15 @@ class Replay:
         """Return the plugins that the records of a case have, and `client certificate` where one is asked for."""
         virtual = dict.fromkeys(case.about.get("services", {}), "10.244.0.1")
         addresses = dict.fromkeys(case.backends, "10.244.0.1")
-        bodies = Cluster(case, self._certificates, addresses, virtual, self._target).records().values()
+        bodies = Cluster(case, self._certificates, addresses, virtual, self._setup.target).records().values()
         asked = {"client certificate"} if any("client" in body for body in bodies) else set()
         later = {"serverless-pre-function"} if case.group.startswith("auth-") else set()
         asked |= {"HTTP/2"} if {"h2c", "h2s", "fcgi"} & set(case.backends.values()) else set()
         return asked | later | {plugin for body in bodies for plugin in body.get("plugins", {})}
 
     async def _steps(self, case: Case, cluster: Cluster, seen: list[Json]) -> Result:
-        refused = await self._gateway.show(cluster.records())
-        found: list[str] = [f"refused by the gateway: {each}" for each in refused]
+        rejected = await self._gateway.show(cluster.records())
+        found: list[str] = [f"rejected by the gateway: {each}" for each in rejected]
         jar: dict[str, str] = {}
         for number, (asked, recorded) in enumerate(case.steps):
             if "path" not in asked:
@@ -184,11 +197,11 @@ class Replay:
                     await asyncio.sleep(asked["sleep"])
                 elif self._change(cluster, asked):
                     found += [
-                        f"{number} refused by the gateway: {each}"
+                        f"{number} rejected by the gateway: {each}"
                         for each in await self._gateway.show(cluster.records())
                     ]
                 continue
-            if asked.get("h2") and not self._http2:
+            if asked.get("h2") and not self._setup.http2:
                 continue
             seen.clear()
             got = await self._asked(asked, jar, seen)
@@ -261,27 +274,15 @@ class Replay:
 
 
 @asynccontextmanager
-async def replaying(
-    admin_url: str,
-    admin_key: str,
-    client: Client,
-    certificates: Certificates,
-    dns_port: int,
-    target: Target | None = None,
-    *,
-    http2: bool = True,
-) -> AsyncIterator[Replay]:
-    """Yield a replay against a gateway whose resolver is at a port of 127.0.0.1, for a target as `Cluster` has it.
-
-    Without `http2`, requests over HTTP/2 are left out.
-    """
+async def replaying(setup: Setup) -> AsyncIterator[Replay]:
+    """Yield a replay; at the end, delete its records from the gateway."""
     names = Names()
     loop = asyncio.get_running_loop()
-    resolver, _ = await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", dns_port))
+    resolver, _ = await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", setup.dns_port))
     try:
         async with aiohttp.ClientSession() as session:
-            gateway = Gateway(session, admin_url, admin_key, client)
-            yield Replay(gateway, client, certificates, names, target, http2=http2)
+            gateway = Gateway(session, setup.admin_url, setup.admin_key, setup.client)
+            yield Replay(setup, gateway, names)
             await gateway.show({})
     finally:
         resolver.close()

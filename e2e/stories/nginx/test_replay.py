@@ -14,7 +14,7 @@ import pytest
 from e2e.devgateway.process import DevGateway
 from e2e.nginx.client import Client
 from e2e.nginx.corpus import Case, cases
-from e2e.nginx.replay import Replay, Result, replaying
+from e2e.nginx.replay import Replay, Result, Setup, replaying
 from e2e.nginx.world import Certificates
 from translation.nginx.native.model import Target
 
@@ -91,7 +91,7 @@ async def _replayed(gateway: DevGateway, part: int) -> list[Result]:
     host, _, http = gateway.proxy_address.partition(":")
     client = Client(host, int(http), int(gateway.tls_address.partition(":")[2]), certificates.context)
     admin = f"http://{gateway.admin_address}/apisix/admin"
-    async with replaying(admin, gateway.admin_key, client, certificates, 5353, http2=False) as replay:
+    async with replaying(Setup(admin, gateway.admin_key, client, certificates, 5353, http2=False)) as replay:
         return [await replay.run(case) for case in _replayable(replay, part)]
 
 
@@ -116,7 +116,8 @@ async def _replayed_native(gateway: DevGateway, target: Target) -> list[Result]:
     host, _, http = gateway.proxy_address.partition(":")
     client = Client(host, int(http), int(gateway.tls_address.partition(":")[2]), certificates.context)
     admin = f"http://{gateway.admin_address}/apisix/admin"
-    async with replaying(admin, gateway.admin_key, client, certificates, 5353, target, http2=False) as replay:
+    setup = Setup(admin, gateway.admin_key, client, certificates, 5353, target, http2=False)
+    async with replaying(setup) as replay:
         wanted = [case for case in cases() if case.name.startswith(NATIVE) and not case.why_skipped]
         return [await replay.run(case) for case in wanted if not replay.needs(case) & NOT_IN_THE_DEVELOPMENT_GATEWAY]
 
