@@ -77,6 +77,7 @@ class ClusterListing:
             because 1.8 kept no ledger. The others must not be written or deleted.
         disabled: Kinds that this gateway does not serve.
         version: The `Server` header of the gateway, or empty.
+        lacks_ledger: The ledger could not be read, so records of kinds without labels may be missing from `owned`.
     """
 
     owned: Mapping[RecordKey, ObservedRecord] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class ClusterListing:
     unclaimed: Mapping[RecordKey, ObservedRecord] = field(default_factory=dict)
     disabled: frozenset[RecordKind] = frozenset()
     version: str = ""
+    lacks_ledger: bool = False
 
 
 class Backend(Protocol):

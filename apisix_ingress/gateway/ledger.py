@@ -8,6 +8,7 @@ before it is written to the gateway, and removed after it is deleted there. `kub
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -91,7 +92,7 @@ class LedgeredBackend:
             return await self._backend.list_managed(ledger, kinds)
         noted = await self._noted()
         if noted is None:
-            return await self._backend.list_managed(ledger, kinds)
+            return replace(await self._backend.list_managed(ledger, kinds), lacks_ledger=True)
         listing = await self._backend.list_managed({*ledger, *noted}, kinds)
         self._held.update(key for key in listing.owned if key.kind in UNLABELLED)
         await self._tidy(listing, noted)

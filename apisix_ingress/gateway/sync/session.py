@@ -31,7 +31,7 @@ TICK = 1.0
 """Seconds between two checks for what becomes due with time: audits, records no longer held, retries."""
 
 AUDIT_RETRY = 5.0
-"""Seconds after which a failed audit is retried."""
+"""Seconds after which an audit is repeated that failed, or could not read the ledger."""
 
 YIELD_EVERY = 50
 """After so many records in a row that need no write, other tasks get a turn."""
@@ -159,7 +159,7 @@ class SyncSession:
 
     def _queue_changes(self) -> None:
         self._queues_changes = self.has_compared = True
-        self._audit_due = self._clock.monotonic() + self._first_audit
+        self._audit_due = self._clock.monotonic() + (AUDIT_RETRY if self.audit.lacks_ledger else self._first_audit)
 
     async def _keep(self) -> None:
         """Do what becomes due with time."""
@@ -172,7 +172,8 @@ class SyncSession:
             is_due = now >= self._audit_due or not was_open
             if is_open and (self.driver.unacked.come_due(now) or is_due):
                 self._audit_due = math.inf
-                pause = self._config.audit_interval if await self._run_audit() else AUDIT_RETRY
+                is_complete = await self._run_audit() and not self.audit.lacks_ledger
+                pause = self._config.audit_interval if is_complete else AUDIT_RETRY
                 # Records may have been suspected during the audit.
                 self._audit_due = min(self._audit_due, self._clock.monotonic() + pause)
             was_open = is_open

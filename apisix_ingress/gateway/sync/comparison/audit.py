@@ -65,6 +65,8 @@ class Audit:
         self._defaults = Defaults(driver.cluster, backend.read, clock=config.clock)
         self.version = ""
         """The `Server` header of the last list, or empty."""
+        self.lacks_ledger = False
+        """Whether the last list was read without the ledger: records of deleted objects may have been overlooked."""
         self.failure = ""
         """Why the last audit failed; empty if it did not."""
         self._logged_failure = ""
@@ -99,6 +101,7 @@ class Audit:
             listing = await self._list_with_retry(ledger)
         self._noticed(self._driver.cluster, listing.version)
         await self._adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
+        self.lacks_ledger = listing.lacks_ledger
         on_compare()
         await self._compare(listing, ended)
         found = await self._queue_difference()
@@ -117,6 +120,7 @@ class Audit:
         ended, began = self._table.ended, self._clock.monotonic()
         try:
             listing = await self._backend.list_managed(self._ledger(self._table.records()))
+            self.lacks_ledger = listing.lacks_ledger
             self._on_listed(began)
             drift = await self._compare(listing, ended)
             driver.unacked.audited(began, driver.wanted)

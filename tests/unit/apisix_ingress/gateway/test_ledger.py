@@ -258,3 +258,16 @@ async def test_a_new_term_trusts_the_ledger_rather_than_what_the_process_knew() 
     stage.wanted.replace([])
     async with stage.running():
         assert set(stage.gateway.stored) == {RULE}
+
+
+@on_stage
+async def test_a_comparison_without_the_ledger_is_repeated_soon() -> None:
+    ledger = PersistentLedger(RULE, OTHER)
+    stage = ledgered(ledger, [rule()], [rule(), rule(OTHER)])
+    ledger.is_down = True
+    async with stage.running():
+        await asyncio.sleep(20)
+        assert stage.log == []  # nobody knows whose rule the other one is
+        ledger.is_down = False
+        await asyncio.sleep(10)
+        assert stage.log == [("delete", str(OTHER))]
