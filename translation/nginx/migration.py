@@ -124,6 +124,7 @@ class MigrationReport:
         config: The verdict on each key of the ConfigMap.
         defaults: The values that apply to paths without an annotation.
         config_read: Whether the ConfigMap is known; otherwise the defaults of ingress-nginx are assumed.
+        config_map: The namespace/name of the ConfigMap in the settings; empty without one.
     """
 
     ingresses: tuple[IngressReport, ...]
@@ -131,6 +132,7 @@ class MigrationReport:
     config: tuple[tuple[str, Verdict], ...]
     defaults: tuple[tuple[str, str], ...] = ()
     config_read: bool = True
+    config_map: str = ""
 
     @property
     def level(self) -> Level:
@@ -167,7 +169,8 @@ def migration_report(
     config = read_config(view, nginx)
     defaults = tuple((key, config.text(key)) for key in _DEFAULTS)
     known = nginx.config_map is not None and view.get(ConfigMap, nginx.config_map) is not None
-    return MigrationReport(tuple(reports.values()), tuple(every), tuple(config.verdicts()), defaults, known)
+    named = "/".join(nginx.config_map[1:]) if nginx.config_map else ""
+    return MigrationReport(tuple(reports.values()), tuple(every), tuple(config.verdicts()), defaults, known, named)
 
 
 def _ingress(

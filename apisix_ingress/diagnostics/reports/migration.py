@@ -33,6 +33,10 @@ _NO_CONFIG = (
     "The ConfigMap of ingress-nginx is not known: this report assumes its defaults. Name it with --config-map"
     " NAMESPACE/NAME (usually ingress-nginx/ingress-nginx-controller); snippets, sizes and timeouts depend on it."
 )
+_OTHER_CONFIG = (
+    "ConfigMap {} is not among the objects that were read: this report assumes the defaults of ingress-nginx. Add it to"
+    " the manifests, or correct --config-map; snippets, sizes and timeouts depend on it."
+)
 _DEFAULTS = (
     "They apply to every path without an annotation. The provider and the manifests of --write keep them; set them"
     " yourself in manifests that you write by hand."
@@ -221,7 +225,7 @@ def _summary(report: MigrationReport) -> Iterator[str]:
     )
     yield f"Requires APISIX {MINIMUM} or newer."
     if not report.config_read:
-        yield _NO_CONFIG
+        yield _OTHER_CONFIG.format(report.config_map) if report.config_map else _NO_CONFIG
 
 
 def _count(number: int, noun: str, ending: str = "s") -> str:

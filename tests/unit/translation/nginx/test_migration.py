@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.diagnostics.collect.offline import stored
@@ -171,8 +172,13 @@ def test_the_first_step_is_about_what_is_not_served() -> None:
 def test_an_unknown_config_map_is_said_first() -> None:
     config = {"kind": "ConfigMap", "metadata": {"name": "config", "namespace": "ingress-nginx"}, "data": {}}
 
-    assert "assumes its defaults" in "\n".join(text_lines(report(ingress("web", ("/", "Prefix")))))
-    assert "assumes its defaults" not in "\n".join(text_lines(report(ingress("web", ("/", "Prefix")), config)))
+    web = ingress("web", ("/", "Prefix"))
+    missing = report(web)
+    lines = ["\n".join(text_lines(each)) for each in (missing, replace(missing, config_map=""), report(web, config))]
+
+    assert "ConfigMap ingress-nginx/config is not among the objects that were read" in lines[0]
+    assert "Name it with --config-map" in lines[1]
+    assert "ConfigMap" not in lines[2]
 
 
 def test_the_report_on_300_realistic_ingresses_is_short() -> None:
