@@ -67,6 +67,14 @@ class Server:
     regex: bool
     every: tuple[Source, ...]
 
+    def matching(self, path: str) -> Location | None:
+        """Return the location of a path; None if the paths of the host are patterns."""
+        if self.regex:
+            return None
+        exact = (each for each in self.locations if each.type == "Exact" and each.path == path)
+        prefixes = (each for each in self.locations if each.type == "Prefix" and path.startswith(each.path))
+        return next(exact, None) or next(prefixes, None)
+
 
 def build_server(host: str, sources: Sequence[Source]) -> Server | None:
     """Return the server of a host; None if no Ingress serves it. The catch-all server always exists."""

@@ -58,7 +58,7 @@ def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]
     if check and check.closed:
         yield Branch(plugins=answer(403))
         return
-    yield from certificate_branches(check)
+    yield from _refusals(site, check)
     custom, guard = response_headers(site), authentication(site)
     for branch in _answers(site, custom, guard):
         yield from with_headers(site, shown(site, branch), custom or {})
@@ -71,6 +71,30 @@ def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]
             for branch in _served(site, scheme, check, custom or {}, guard.waived()):
                 yield replace(branch, when=(*branch.when, trusted))
         yield from _served(site, scheme, check, custom or {}, guard)
+
+
+def _refusals(site: Site, check: ClientCheck | None) -> Iterator[Branch]:
+    """Yield the responses to clients without the required certificate; a path of the host may have a page for them."""
+    page = check.values.text("auth-tls-error-page") if check else ""
+    at = site.server.matching(page) if page.startswith("/") else None
+    pages = list(_pages(replace(site, location=at), page, check)) if at else []
+    for branch in certificate_branches(check):
+        yield from (replace(each, when=(*branch.when, *each.when)) for each in pages)
+        if not pages:
+            yield branch
+
+
+def _pages(site: Site, page: str, check: ClientCheck | None) -> Iterator[Branch]:
+    """Yield the branches for a page at a path of the host; none if other conditions apply to the path."""
+    custom, guard = response_headers(site), authentication(site)
+    is_answered = any(("scheme", "==", "http") not in each.when for each in _answers(site, custom, guard))
+    if is_answered or guard.functions or isinstance(_upstream(site, "https"), int):
+        return
+    for branch in _served(site, "https", check, custom or {}, guard):
+        rewrite = {"headers": branch.plugins["proxy-rewrite"]["headers"], "uri": page}
+        head = ("request_method", "==", "HEAD")
+        yield replace(branch, when=(*branch.when, head), plugins={**branch.plugins, "proxy-rewrite": rewrite})
+        yield replace(branch, plugins={**branch.plugins, "proxy-rewrite": {**rewrite, "method": "GET"}})
 
 
 def _answers(site: Site, custom: Mapping[str, str] | None, guard: Authentication) -> Iterator[Branch]:

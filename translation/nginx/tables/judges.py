@@ -142,7 +142,10 @@ def error_page(text: str) -> Verdict:
     """Judge auth-tls-error-page."""
     if text.startswith(("http://", "https://")):
         return EXACT
-    return approximate("A client without a valid certificate gets 400 instead of the page.")
+    return approximate(
+        "If the path of the page is a regular expression or has authentication, address lists or CORS, a client without"
+        " a valid certificate gets 400 instead."
+    )
 
 
 def timeout(text: str) -> Verdict:

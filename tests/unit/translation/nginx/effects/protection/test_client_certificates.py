@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.model.json import FrozenJson
 from tests.unit.translation.nginx.objects import ingress, translated
 from tests.unit.translation.objects import pem
 
@@ -32,3 +33,49 @@ def test_https_requests_need_a_verified_certificate_before_anything_else(host: s
     assert all(each["uris"] == ["/*"] for each in routes)
     reported = [problem for _, problem in outcome.problems if "auth-tls-secret" in problem.path]
     assert bool(reported) == (not host)
+
+
+def to_the_page(*objects: dict[str, Any]) -> list[FrozenJson]:
+    """Return the routes that send clients without a certificate to the page at `/no-cert`."""
+    bodies = [record.body for record in translated(CA, *objects).records if record.key.kind == "routes"]
+    return [body for body in bodies if body.get("plugins", {}).get("proxy-rewrite", {}).get("uri") == "/no-cert"]
+
+
+def with_page(*paths: tuple[str, str], **given: Any) -> dict[str, Any]:
+    """Return an Ingress that shows clients without a certificate a page."""
+    return ingress("web", *paths, auth_tls_secret="shop/ca", auth_tls_error_page="/no-cert", **given)
+
+
+def test_clients_without_a_certificate_only_get_the_page_of_the_host() -> None:
+    got = to_the_page(with_page(("/", "Prefix")))
+
+    assert [body["plugins"]["proxy-rewrite"].get("method", "") for body in got] == ["", "GET"]
+    for body in got:
+        assert ["ssl_client_verify", "!", "==", "SUCCESS"] in body["vars"]
+        assert ["scheme", "==", "https"] in body["vars"]
+        assert set(body["plugins"]["proxy-rewrite"]) <= {"uri", "method", "headers"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"whitelist_source_range": "192.0.2.0/24"},
+        {"auth_url": "http://auth.example/"},
+        {"auth_type": "basic", "auth_secret": "absent"},
+        {"enable_cors": "true"},
+        {"use_regex": "true"},
+        {"enable_modsecurity": "true"},
+        {"permanent_redirect": "https://new.test/"},
+    ],
+)
+def test_a_page_behind_other_conditions_is_not_shown(given: dict[str, Any]) -> None:
+    assert not to_the_page(with_page(("/", "Prefix"), **given))
+
+
+def test_the_page_is_that_of_the_location_that_matches_it() -> None:
+    page = ingress("page", ("/no-cert", "Exact"), age=1, upstream_vhost="page.test")
+
+    got = to_the_page(with_page(("/", "Prefix")), page)
+
+    assert got
+    assert not to_the_page(with_page(("/other", "Exact")))
