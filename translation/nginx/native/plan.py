@@ -24,6 +24,7 @@ from translation.nginx.sources import Source, sources_of_host
 
 SPLIT = "traffic-split"
 _PATH = "uri"
+_VERIFIED = "ssl_client_verify"
 
 _Key = tuple[tuple[str, ...], tuple[str, ...], str]
 
@@ -138,6 +139,10 @@ def _steps(body: FrozenJson, known: _Records) -> Iterator[Step]:
     plugins, upstream = dict(body.get("plugins", {})), body.get("upstream_id", "")
     if answer := refused(plugins):
         plugins, upstream = dict(answer), ""
+    if upstream and any(each[0] == _VERIFIED for each in when):
+        # The page for clients without a certificate; a manifest refuses them instead.
+        when = tuple(each for each in when if each[0] != "request_method")
+        plugins, upstream = {"fault-injection": {"abort": {"http_status": 400}}}, ""
     split = plugins.pop(SPLIT, None)
     main = Share(known.claims[upstream]) if upstream else None
     fields: _Fields = {

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.json import FrozenJson
+from tests.unit.translation.nginx.native.written import served, written
 from tests.unit.translation.nginx.objects import ingress, translated
 from tests.unit.translation.objects import pem
+from translation.nginx.native.model import Target
 
 CA = {
     "kind": "Secret",
@@ -70,6 +72,16 @@ def test_clients_without_a_certificate_only_get_the_page_of_the_host() -> None:
 )
 def test_a_page_behind_other_conditions_is_not_shown(given: dict[str, Any]) -> None:
     assert not to_the_page(with_page(("/", "Prefix"), **given))
+
+
+@pytest.mark.parametrize("target", ["apisixroute", "ingress"])
+def test_manifests_refuse_clients_without_a_certificate_instead_of_showing_the_page(target: Target) -> None:
+    found = written(target, with_page(("/", "Prefix")), CA)
+
+    texts = [str(record.body) for record in served(found, CA).records if "'ssl_client_verify'" in str(record.body)]
+    assert texts
+    assert all("400" in text for text in texts)
+    assert not any("/no-cert" in text for text in texts)
 
 
 def test_the_page_is_that_of_the_location_that_matches_it() -> None:
