@@ -6,32 +6,22 @@ missing or half written for a moment. Messages name files and fields, never valu
 
 from __future__ import annotations
 
-import asyncio
-import os
+import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
-import yaml
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.config.config_exception import ConfigException
-from kubernetes.aio.config.exec_provider import ExecProvider
-from kubernetes.aio.config.kube_config import ConfigNode, FileOrData, KubeConfigLoader, KubeConfigMerger
-
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.kube.manifests.paths import exists
+from apisix_ingress.kube.client.credential_files import read_file, read_token
+from apisix_ingress.kube.client.credential_plugin import run_plugin
+from apisix_ingress.kube.client.kubeconfig import Place, Plugin, ResolvedContext, User, read_context
+from apisix_ingress.kube.client.rest_config import Pem, RestConfig
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.regular_files import FileVersion, file_version, read_regular
+from apisix_ingress.runtime.regular_files import FileVersion, file_version
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-EXEC_SECONDS = 30.0
-"""Timeout of a credential plugin."""
-_EXPIRY_SKEW = 30.0
-_LARGEST = 10 * 2**20
-_ANONYMOUS = "(anonymous)"
 _ACCOUNT = "the Pod's service account"
 
 
@@ -40,18 +30,16 @@ class Access:
     """How to reach the API server, as of one read.
 
     Attributes:
-        configuration: A `kubernetes.aio.client.Configuration`, without token.
+        config: Address, TLS settings and proxy; a change needs a new client.
         authorization: Value of the Authorization header; empty for a client certificate or anonymous access.
-        tls: Contents of the files of the TLS context; a change needs a new client.
         expires_at: Monotonic time at which to renew the token; None if unknown.
         costly: Whether a read runs a program; such reads are not repeated without a reason.
         files: All files that were read.
     """
 
-    configuration: Any = field(repr=False)
+    config: RestConfig
     namespace: str
     authorization: str = field(default="", repr=False)
-    tls: tuple[bytes, ...] = field(default=(), repr=False)
     expires_at: float | None = None
     costly: bool = False
     files: tuple[Path, ...] = ()
@@ -59,7 +47,7 @@ class Access:
     @property
     def host(self) -> str:
         """Host and port of the API server, for messages."""
-        return urlsplit(str(self.configuration.host)).netloc.rpartition("@")[2]
+        return urlsplit(self.config.host).netloc.rpartition("@")[2]
 
     def stamp(self) -> tuple[FileVersion, ...]:
         """Return the versions of the files; a file that disappears is a change."""
@@ -114,14 +102,12 @@ class InCluster:
     def _load(self) -> Access:
         host, port = self._environ["KUBERNETES_SERVICE_HOST"], self._environ.get("KUBERNETES_SERVICE_PORT") or "443"
         token_file, ca_file, namespace_file = (self._folder / name for name in ("token", "ca.crt", "namespace"))
-        configuration = Configuration(host=f"https://{f'[{host}]' if ':' in host else host}:{port}")
-        configuration.ssl_ca_cert = str(ca_file)
-        namespace = _read(namespace_file, _ACCOUNT).decode().strip() if namespace_file.is_file() else ""
+        url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        namespace = read_file(namespace_file, _ACCOUNT).decode().strip() if namespace_file.is_file() else ""
         return Access(
-            configuration,
+            RestConfig(url, ca=Pem(read_file(ca_file, _ACCOUNT), ca_file)),
             namespace=namespace or "default",
-            authorization=f"Bearer {_read_token(token_file)}",
-            tls=(_read(ca_file, _ACCOUNT),),
+            authorization=f"Bearer {read_token(token_file)}",
             files=(token_file, ca_file),
         )
 
@@ -136,160 +122,70 @@ class Kubeconfig:
 
     async def load(self) -> Access:
         """Read the kubeconfig files and the files they reference, and run the credential plugin if there is one."""
-        files, merged = self._merged()
-        user = _user_of(merged, self._paths)
-        plugin = user.pop("exec", None)
-        token_file = _token_file(user, files[0])
-        configuration = await self._configuration(merged)
-        authorization = str(configuration.api_key.pop("BearerToken", "")).strip()
-        expires_at = None
-        if token_file is not None:
-            authorization = f"Bearer {_read_token(token_file)}"
-        elif plugin:
-            authorization, expires_at = await self._run(plugin, configuration)
-        named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-        tls_files = tuple(Path(name) for name in named if name)
-        return Access(
-            configuration,
-            namespace=_namespace_of(merged),
-            authorization=authorization,
-            tls=tuple(_read(path, self._paths) for path in tls_files),
-            expires_at=expires_at,
-            costly=plugin is not None,
-            files=(*files, *tls_files, *((token_file,) if token_file else ())),
-        )
+        found = read_context(self._paths, self._context)
+        user, place = found.user, found.user_place
+        config = _rest_config(found, self._paths)
+        files = (*found.files, *config.files)
+        access = Access(config, namespace=found.namespace or "default", files=files)
+        token = user.token.strip()
+        if user.token_file and not token:
+            path = place.path(user.token_file)
+            return replace(access, authorization=f"Bearer {read_token(path)}", files=(*files, path))
+        if user.exec is not None:
+            return await self._with_plugin(access, user.exec, place)
+        return replace(access, authorization=f"Bearer {token}" if token else _basic(user))
 
-    def _merged(self) -> tuple[tuple[Path, ...], Any]:
+    async def _with_plugin(self, access: Access, plugin: Plugin, place: Place) -> Access:
+        got = await run_plugin(plugin, place, self._clock)
+        access = replace(access, expires_at=got.expires_at, costly=True)
+        if got.token:
+            return replace(access, authorization=f"Bearer {got.token}")
+        return replace(access, config=replace(access.config, certificate=got.certificate, key=got.key))
+
+
+def _rest_config(found: ResolvedContext, paths: str) -> RestConfig:
+    cluster, host = found.cluster, found.cluster.server.rstrip("/")
+    if not _is_http(host):
+        raise ConfigError(f"kubeconfig {paths}: the cluster's server must be an http(s) URL")
+    if cluster.proxy_url and not _is_http(cluster.proxy_url):
+        raise ConfigError(f"{found.cluster_place.field('proxy-url')}: must be an http(s) URL; SOCKS is not supported")
+    config = RestConfig(
+        host,
+        is_verified=not cluster.insecure_skip_tls_verify,
+        server_name=cluster.tls_server_name,
+        proxy=cluster.proxy_url,
+    )
+    if urlsplit(host).scheme == "http":
+        return config
+    user, at_cluster, at_user = found.user, found.cluster_place, found.user_place
+    ca = _pem(at_cluster, "certificate-authority", cluster.certificate_authority, cluster.certificate_authority_data)
+    certificate = _pem(at_user, "client-certificate", user.client_certificate, user.client_certificate_data)
+    key = _pem(at_user, "client-key", user.client_key, user.client_key_data)
+    return replace(config, ca=ca, certificate=certificate, key=key)
+
+
+def _pem(place: Place, name: str, file: str, data: str) -> Pem | None:
+    """Return the content of a field with its suffix `-data`, else of the file that the field names."""
+    if data:
         try:
-            files = tuple(Path(name).expanduser() for name in self._paths.split(os.pathsep) if name)
-            found = tuple(path for path in files if exists(path))
-        except (OSError, RuntimeError) as error:  # RuntimeError: `~` of an unknown user
-            reason = error.strerror if isinstance(error, OSError) else "unknown user in the path"
-            raise ConfigError(f"kubeconfig {self._paths}: {reason}; set the path with --kubeconfig") from None
-        if not found:
-            raise ConfigError(f"kubeconfig {self._paths}: no such file; set the path with --kubeconfig")
-        for path in found:
-            _check_kubeconfig(path)
-        try:
-            merged = KubeConfigMerger(os.pathsep.join(map(str, found))).config
-            self._select(merged)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(f"kubeconfig {self._paths}: not a kubeconfig ({type(error).__name__})") from None
-        return found, merged
-
-    def _select(self, merged: Any) -> None:
-        """Make the requested context the current one."""
-        if not self._context:
-            return
-        names = [str(node.value.get("name")) for node in merged.value["contexts"]]
-        if self._context not in names:
-            raise ConfigError(
-                f"kubeconfig {self._paths}: no context {self._context!r}; it has: {', '.join(names) or 'none'}"
-            )
-        merged.value["current-context"] = self._context
-
-    async def _configuration(self, merged: Any) -> Any:
-        configuration = Configuration(host="")
-        try:
-            await KubeConfigLoader(merged).load_and_set(configuration)
-        except ConfigException as error:
-            raise ConfigError(f"kubeconfig {self._paths}: {error}") from None
-        except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else type(error).__name__
-            raise ConfigError(f"kubeconfig {self._paths}: cannot be used: {reason}") from None
-        if urlsplit(configuration.host).scheme not in ("http", "https"):
-            raise ConfigError(f"kubeconfig {self._paths}: the cluster's server must be an http(s) URL")
-        return configuration
-
-    async def _run(self, plugin: Any, configuration: Any) -> tuple[str, float | None]:
-        """Run the credential plugin, which returns a token or a client certificate."""
-        where = f"kubeconfig {self._paths}: credential plugin {plugin.get('command')!r}"
-        try:
-            async with asyncio.timeout(EXEC_SECONDS):
-                status = await ExecProvider(ConfigNode("exec", plugin)).run()
-        except (ConfigException, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)[:200]
-            raise ConfigError(f"{where}: {reason}") from None
-        except TimeoutError:
-            raise ConfigError(f"{where}: no response within {EXEC_SECONDS:g} s") from None
-        if token := str(status.get("token") or "").strip():
-            return f"Bearer {token}", self._expiry(status)
-        if not status.get("clientCertificateData") or not status.get("clientKeyData"):
-            raise ConfigError(f"{where}: the response has neither a token nor a client certificate with its key")
-        for name, attribute in (("clientCertificateData", "cert_file"), ("clientKeyData", "key_file")):
-            setattr(configuration, attribute, FileOrData(status, "", name, base64_file_content=False).as_file())
-        return "", self._expiry(status)
-
-    def _expiry(self, status: Mapping[str, Any]) -> float | None:
-        try:
-            left = (datetime.fromisoformat(status["expirationTimestamp"]) - self._clock.now()).total_seconds()
-        except (KeyError, ValueError, TypeError):
-            return None
-        return self._clock.monotonic() + max(0.0, left - min(_EXPIRY_SKEW, left / 4))
-
-
-def _check_kubeconfig(path: Path) -> None:
-    try:
-        content = yaml.safe_load(_read(path, f"kubeconfig {path}"))
-    except (yaml.YAMLError, RecursionError, ValueError):  # the last two: nested too deeply, invalid date
-        raise ConfigError(f"kubeconfig {path}: not valid YAML") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"kubeconfig {path}: not a kubeconfig: the top level must be a mapping")
-
-
-def _user_of(merged: Any, paths: str) -> dict[str, Any]:
-    """Return the current context's user, a mapping inside `merged`; add an empty one if the context has no user."""
-    context = _context_of(merged)
-    name = context.get("user")
-    for node in merged.value["users"]:
-        if node.value.get("name") == name and isinstance(node.value.get("user"), dict):
-            user: dict[str, Any] = node.value["user"]
-            if "auth-provider" in user:
-                raise ConfigError(
-                    f"kubeconfig {paths}: auth-provider is not supported: use a token, a client certificate or exec"
-                )
-            return user
-    if name:
-        raise ConfigError(f"kubeconfig {paths}: the current context uses the user {name!r}, which does not exist")
-    # The kubernetes package cannot read a context without a user, so add an empty user.
-    anonymous: dict[str, Any] = {}
-    merged.value["users"].append(ConfigNode(_ANONYMOUS, {"name": _ANONYMOUS, "user": anonymous}, merged.path))
-    context["user"] = _ANONYMOUS
-    return anonymous
-
-
-def _context_of(merged: Any) -> dict[str, Any]:
-    current = merged.value.get("current-context")
-    for node in merged.value["contexts"]:
-        if node.value.get("name") == current:
-            return node.value.get("context") or {}
-    return {}
-
-
-def _namespace_of(merged: Any) -> str:
-    return _context_of(merged).get("namespace") or "default"
-
-
-def _token_file(user: dict[str, Any], kubeconfig: Path) -> Path | None:
-    """Remove the token file from a user and return it: the kubernetes package would keep the first token forever."""
-    name = user.pop("tokenFile", None)
-    if not name or user.get("token"):
+            return Pem(base64.b64decode("".join(data.split()), validate=True))
+        except ValueError:
+            raise ConfigError(f"{place.field(f'{name}-data')}: not valid base64") from None
+    if not file:
         return None
-    return Path(os.path.normpath(kubeconfig.parent / name))
+    path = place.path(file)
+    return Pem(read_file(path, place.field(name)), path)
 
 
-def _read(path: Path, where: str) -> bytes:
+def _basic(user: User) -> str:
+    if not user.username:
+        return ""
+    return f"Basic {base64.b64encode(f'{user.username}:{user.password}'.encode()).decode()}"
+
+
+def _is_http(url: str) -> bool:
     try:
-        content = read_regular(path, _LARGEST)
-    except OSError as error:
-        raise ConfigError(f"{where}: {path}: {error.strerror}") from None
-    if len(content) > _LARGEST:
-        raise ConfigError(f"{where}: {path}: larger than {_LARGEST // 2**20} MB: check the path")
-    return content
-
-
-def _read_token(path: Path) -> str:
-    token = _read(path, "token file").decode("ascii", "replace").strip()
-    if not token or not token.isprintable() or any(character.isspace() for character in token):
-        raise ConfigError(f"token file {path}: must contain one token and nothing else")
-    return token
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)

@@ -1,10 +1,7 @@
-"""Sends requests to the API server over the `kubernetes` package's session and keeps the credentials fresh.
+"""Sends requests to the API server and keeps the credentials fresh.
 
-This is the only module that uses that package's client, and only its session with TLS, proxy and connection pool. The
-layers above the session are not used: their copies of headers and bodies took a fifth of the time of a status write.
-Nor is the session itself for status writes and Events: it takes more CPU time than the exchange.
-The pool is unlimited so that watches never starve requests. A watch reuses the connection of its list. `api`
-interprets responses.
+Status writes and Events use the connection pool of the session, but not the session: it takes more CPU time than the
+exchange. A watch reuses the connection of its list. `api` interprets responses.
 """
 
 from __future__ import annotations
@@ -14,19 +11,18 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import NamedTuple, TypedDict
+from urllib.parse import quote, urlencode
 
 import aiohttp
 import orjson
 import structlog
-from kubernetes.aio.client.rest import RESTClientObject
 from yarl import URL
 
 from apisix_ingress import __version__
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credentials import Access, Credentials
+from apisix_ingress.kube.client.rest_config import RestConfig, environment_proxy, open_session
 from apisix_ingress.model.secrets.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.raw_http import RawConnection, RawRequest
@@ -70,18 +66,22 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class _Client:
-    """The REST client for one server and TLS identity. A retired client closes when its last exchange ends."""
+class _Options(TypedDict, total=False):
+    """Options of aiohttp that all requests share."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._rest = _make_client(access)
-        # `close` of the REST client closes the session that its factory created.
-        self._session: aiohttp.ClientSession = self._rest.pool_manager or self._rest._create_pool_manager()
-        self._rest.pool_manager = self._session
-        self._options = _options(self._rest)
-        has_proxy = self._options or environment_proxy(str(access.configuration.host))
-        self._raw = RawConnection(self._session.connector) if self._session.connector and not has_proxy else None
+    server_hostname: str
+    proxy: str
+
+
+class _Client:
+    """The session for one server and TLS identity. A retired client closes when its last exchange ends."""
+
+    def __init__(self, config: RestConfig) -> None:
+        self._config = config
+        self._session = open_session(config)
+        self._options = _options(config)
+        is_plain = not self._options and not environment_proxy(config.host)
+        self._raw = RawConnection(self._session.connector) if self._session.connector and is_plain else None
         self._active = 0
         self._retired = False
 
@@ -110,7 +110,7 @@ class _Client:
 
     def is_for(self, access: Access) -> bool:
         """Return whether `access` has the same server and TLS identity."""
-        return self._access.tls == access.tls and _target(self._access) == _target(access)
+        return self._config == access.config
 
     def enter(self) -> None:
         """Count the start of an exchange."""
@@ -130,40 +130,16 @@ class _Client:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._rest.close()
+        await self._session.close()
 
 
-def _make_client(access: Access) -> Any:
-    configuration = access.configuration
-    configuration.connection_pool_maxsize = 0  # unlimited
-    # With trust_env, aiohttp reads the environment and ~/.netrc in a thread for each request.
-    configuration.client_session_kwargs = {
-        "cookie_jar": aiohttp.DummyCookieJar(),
-        "trust_env": False,
-        "proxy": environment_proxy(str(configuration.host)),
-    }
-    return RESTClientObject(configuration)
-
-
-def _options(rest: Any) -> dict[str, Any]:
-    """Return the options that all requests share: TLS server name and proxy, if configured."""
-    found = {
-        "server_hostname": rest.configuration.tls_server_name,
-        "proxy": rest.proxy,
-        "proxy_headers": rest.proxy_headers,
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def environment_proxy(url: str) -> str | None:
-    """Return the proxy from the environment for a URL. A proxy in the kubeconfig takes precedence."""
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
-
-
-def _target(access: Access) -> tuple[object, ...]:
-    configuration = access.configuration
-    return (configuration.host, configuration.verify_ssl, configuration.tls_server_name, configuration.proxy)
+def _options(config: RestConfig) -> _Options:
+    options: _Options = {}
+    if config.server_name:
+        options["server_hostname"] = config.server_name
+    if config.proxy:
+        options["proxy"] = config.proxy
+    return options
 
 
 class Transport:
@@ -193,7 +169,7 @@ class Transport:
         """
         access = await self._credentials.load()
         try:
-            self._client = _Client(access)
+            self._client = _Client(access.config)
         except OSError as error:
             raise ConfigError(f"API server {access.host}: cannot use the TLS files: {_reason(error)}") from None
         self._adopt(access)
@@ -293,7 +269,7 @@ class Transport:
         client = self._client
         if client is None or client.is_for(access):
             return None
-        self._client = _Client(access)
+        self._client = _Client(access.config)
         log.info("credentials.replaced", server=access.host)
         return client
 
@@ -334,7 +310,7 @@ async def _sent_raw(connection: RawConnection, access: Access, request: Request)
 
 def _url(access: Access, request: Request) -> str:
     query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
-    return f"{access.configuration.host}{request.path}{query}"
+    return f"{access.config.host}{request.path}{query}"
 
 
 def _headers(access: Access, request: Request) -> dict[str, str]:

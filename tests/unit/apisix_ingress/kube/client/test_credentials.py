@@ -10,6 +10,7 @@ import yaml
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credentials import Access, InCluster, Kubeconfig, find_credentials
+from apisix_ingress.kube.client.rest_config import Pem, RestConfig
 from tests.fakes.clock import FakeClock
 
 SECRET = "s3cr3t-token"
@@ -31,6 +32,10 @@ def write_kubeconfig(path: Path, **changes: Any) -> Path:
 
 def user(**fields: Any) -> list[dict[str, Any]]:
     return [{"name": "u", "user": fields}]
+
+
+def cluster(**fields: Any) -> list[dict[str, Any]]:
+    return [{"name": "c", "cluster": fields}]
 
 
 def plugin(path: Path, answer: object, *, code: int = 0) -> dict[str, Any]:
@@ -86,6 +91,8 @@ async def test_a_plugin_gives_a_token_and_says_when_it_expires(tmp_path: Path) -
         (credential(), 0, "neither a token nor a client certificate"),
         ({"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "x", "status": {}}, 0, "does not match"),
         ([], 0, "malformed"),
+        (5, 0, "malformed"),
+        ({**credential(), "status": None}, 0, "malformed"),
     ],
 )
 async def test_a_plugin_that_fails_is_named_without_its_answer(
@@ -101,8 +108,8 @@ async def test_a_plugin_that_fails_is_named_without_its_answer(
 async def test_a_plugin_may_give_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
     answer = credential(clientCertificateData="a certificate", clientKeyData="its key")
     got = await load(write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer))))
-    assert (got.authorization, got.tls, got.costly) == ("", (b"a certificate", b"its key"), True)
-    assert set(map(str, got.files)) >= {got.configuration.cert_file, got.configuration.key_file}
+    assert (got.config.certificate, got.config.key) == (Pem(b"a certificate"), Pem(b"its key"))
+    assert (got.authorization, got.costly, got.files) == ("", True, (tmp_path / "k",))
 
 
 @pytest.mark.parametrize("lacks", ["clientCertificateData", "clientKeyData"])
@@ -115,6 +122,12 @@ async def test_an_incomplete_client_certificate_is_ignored(tmp_path: Path, lacks
     assert SECRET not in str(error.value)
 
 
+async def test_the_path_of_a_plugin_is_relative_to_the_kubeconfig(tmp_path: Path) -> None:
+    fields = plugin(tmp_path / "p", credential(token=SECRET)) | {"command": "./p", "env": [{"name": "A", "value": "b"}]}
+    got = await load(write_kubeconfig(tmp_path / "k", users=user(exec=fields)))
+    assert got.authorization == f"Bearer {SECRET}"
+
+
 async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     missing = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
     with pytest.raises(ConfigError, match="'no-such-plugin': No such file or directory"):
@@ -124,39 +137,78 @@ async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
-        ({"current-context": "other"}, "Expected object with name other"),
-        ({"clusters": []}, "Expected object with name c"),
-        ({"clusters": [{"name": "c", "cluster": {}}]}, "must be an http"),
-        ({"clusters": [{"name": "c", "cluster": {"server": "ftp://x"}}]}, "must be an http"),
+        ({"clusters": cluster()}, "the cluster's server must be an http(s) URL"),
+        ({"clusters": cluster(server="ftp://x")}, "the cluster's server must be an http(s) URL"),
+        ({"clusters": cluster(server="https://[x")}, "the cluster's server must be an http(s) URL"),
         (
-            {"clusters": [{"name": "c", "cluster": {"server": "https://x", "certificate-authority": "no.crt"}}]},
-            "no.crt",
+            {"clusters": cluster(server="https://x", **{"proxy-url": "socks5://p:1080"})},
+            "clusters[c].proxy-url: must be an http(s) URL; SOCKS is not supported",
         ),
-        ({"users": user(**{"auth-provider": {"name": "oidc"}})}, "auth-provider is not supported"),
-        ({"users": []}, "uses the user 'u', which does not exist"),
-        ({"contexts": None}, "kubeconfig"),
-        ({"users": [{"user": {}}]}, "kubeconfig"),
+        (
+            {"clusters": cluster(server="https://x", **{"certificate-authority": "no.crt"})},
+            "clusters[c].certificate-authority: {folder}/no.crt: No such file or directory",
+        ),
+        ({"users": user(**{"client-key": "a\0b"})}, "users[u].client-key: the path contains a NUL character"),
+        ({"users": user(**{"client-key-data": SECRET})}, "users[u].client-key-data: not valid base64"),
+        ({"users": user(tokenFile="no")}, "{folder}/no: No such file or directory"),
     ],
 )
-async def test_a_kubeconfig_that_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], want: str) -> None:
-    with pytest.raises(ConfigError, match=want) as error:
+async def test_a_field_that_cannot_be_used_is_named(tmp_path: Path, changes: dict[str, Any], want: str) -> None:
+    with pytest.raises(ConfigError) as error:
         await load(write_kubeconfig(tmp_path / "k", **changes))
-    assert str(tmp_path / "k") in str(error.value)
+    assert want.format(folder=tmp_path) in str(error.value)
+    assert str(tmp_path) in str(error.value)
     assert SECRET not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "want"),
+    ("fields", "want"),
     [
-        ("a: [", "not valid YAML"),
-        ("[" * 5000, "not valid YAML"),
-        ("- 1", "top level must be a mapping"),
+        ({}, ""),
+        ({"token": f" {SECRET}\n", "username": "a", "password": "b"}, f"Bearer {SECRET}"),
+        ({"token": SECRET, "tokenFile": "no-such-file"}, f"Bearer {SECRET}"),
+        ({"username": "a", "password": "b"}, "Basic YTpi"),
+        ({"username": "a"}, "Basic YTo="),
+        ({"password": "b"}, ""),
     ],
 )
-async def test_a_file_that_is_not_a_kubeconfig_is_named(tmp_path: Path, content: str, want: str) -> None:
-    (tmp_path / "k").write_text(content)
-    with pytest.raises(ConfigError, match=want):
-        await load(tmp_path / "k")
+async def test_a_token_takes_precedence_over_its_file_and_both_over_a_password(
+    tmp_path: Path, fields: dict[str, str], want: str
+) -> None:
+    assert (await load(write_kubeconfig(tmp_path / "k", users=user(**fields)))).authorization == want
+
+
+async def test_certificates_are_read_from_data_rather_than_files(tmp_path: Path) -> None:
+    for name in ("ca", "crt", "key"):
+        (tmp_path / name).write_text(f"file {name}")
+    files = {"client-certificate": "crt", "client-key": "./key"}
+    data = {"client-certificate-data": "ZGF0YSBj\ncnQ=", "client-key-data": "ZGF0YSBrZXk="}
+    url = {"server": "https://x/", "certificate-authority": "ca"}
+    got = (await load(write_kubeconfig(tmp_path / "k", clusters=cluster(**url), users=user(**files)))).config
+    assert got == RestConfig("https://x", Pem(b"file ca"), Pem(b"file crt"), Pem(b"file key"))
+    assert got.files == (tmp_path / "ca", tmp_path / "crt", tmp_path / "key")
+    url["certificate-authority-data"] = "ZGF0YSBjYQ=="
+    path = write_kubeconfig(tmp_path / "k", clusters=cluster(**url), users=user(**files, **data))
+    access = await load(path)
+    assert access.config == RestConfig("https://x", Pem(b"data ca"), Pem(b"data crt"), Pem(b"data key"))
+    assert (access.files, access.config.files) == ((path,), ())
+    assert "data key" not in repr(access)
+
+
+async def test_a_connection_without_tls_ignores_certificates(tmp_path: Path) -> None:
+    url = {"server": "http://x", "certificate-authority": "no", "proxy-url": "http://p", "tls-server-name": "n"}
+    path = write_kubeconfig(tmp_path / "k", clusters=cluster(**url))
+    assert (await load(path)).config == RestConfig("http://x", proxy="http://p", server_name="n")
+
+
+async def test_a_changed_certificate_is_a_change_of_the_files_and_of_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "crt").write_text("one")
+    url = {"server": "https://x", "insecure-skip-tls-verify": True}
+    path = write_kubeconfig(tmp_path / "k", clusters=cluster(**url), users=user(**{"client-certificate": "crt"}))
+    before, stamp = await load(path), (await load(path)).stamp()
+    (tmp_path / "crt").write_text("another")
+    after = await load(path)
+    assert (before.stamp() != stamp, before.config == after.config) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apisix_ingress.kube.client.requests import environment_proxy
+from apisix_ingress.kube.client.rest_config import environment_proxy
 
 URL = "https://kube.example.org:6443"
 

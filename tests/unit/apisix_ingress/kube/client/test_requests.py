@@ -10,7 +10,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yaml
-from kubernetes.aio.client.rest import RESTClientObject
 from trustme import CA
 
 from apisix_ingress.kube.client.credentials import Kubeconfig
@@ -157,14 +156,14 @@ async def test_no_request_uses_the_previous_server_while_its_connections_close(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closing, closed, clock, before, after = asyncio.Event(), asyncio.Event(), FakeClock(), OneServer(), OneServer()
-    close = RESTClientObject.close
+    close = aiohttp.ClientSession.close
 
-    async def close_slowly(client: RESTClientObject) -> None:
+    async def close_slowly(session: aiohttp.ClientSession) -> None:
         closing.set()
         await closed.wait()
-        await close(client)
+        await close(session)
 
-    monkeypatch.setattr(RESTClientObject, "close", close_slowly)
+    monkeypatch.setattr(aiohttp.ClientSession, "close", close_slowly)
     async with before.running() as old, after.running() as new:
         transport = make_transport(tmp_path, old, clock)
         await transport.open()
