@@ -44,15 +44,22 @@ class Discovery:
         self._clock = clock
         self._answers: dict[str, _Answer] = {}
 
-    async def serves(self, resource: Resource) -> bool:
+    async def serves(self, resource: Resource, *, was_absent: bool = False) -> bool:
         """Return whether the API server serves a kind in its version; the answer may be a few seconds old.
 
         A 404 alone is not proof, because a proxy may return it for every request. The list of all API groups must lack
-        the version, too.
+        the version, too. That a kind is still absent needs no proof: for all these kinds, the list of all API groups is
+        enough.
+
+        Args:
+            resource: The kind in one version.
+            was_absent: Whether an earlier call found that the kind is not served.
 
         Raises:
             KubeUnavailable: Among others, a response is not such a list, or the two lists disagree.
         """
+        if was_absent and resource.api_version not in await self._group_versions(resource):
+            return False
         answer = await self._list(resource.base_path)
         if answer is None:
             if resource.api_version in await self._group_versions(resource):

@@ -321,7 +321,8 @@ class Reflector:
 
     async def _served(self) -> list[Resource]:
         """Return the kind in the versions that the API server serves."""
-        return [each for each in self._versions if await self._api.discovery.serves(each)]
+        serves = self._api.discovery.serves
+        return [each for each in self._versions if await serves(each, was_absent=self.absent)]
 
     async def _handle_absent_kind(self) -> float:
         """Handle a kind that the API server does not serve; return the seconds until the next check."""
@@ -344,7 +345,8 @@ class Reflector:
     async def _is_needed(self) -> bool:
         """Return whether the kind must be read: some kinds are only used by objects of another kind."""
         needs = self.resource.needs
-        return not needs or any([await self._api.discovery.serves(each) for each in RESOURCES[needs].versions()])
+        serves = self._api.discovery.serves
+        return not needs or any([await serves(each, was_absent=self.absent) for each in RESOURCES[needs].versions()])
 
     async def _handle_absent_companion(self) -> float:
         await self._become_absent(f"not needed: the API server does not serve {self.resource.needs}")

@@ -100,3 +100,19 @@ async def test_closing_cancels_the_requests_in_flight() -> None:
 async def test_a_404_is_only_trusted_if_both_lists_agree(answers: dict[str, Any], problem: str) -> None:
     with pytest.raises(KubeUnavailable, match=problem):
         await discovery(Server(**answers)).serves(ROUTE)
+
+
+async def test_absent_kinds_share_the_list_of_all_groups() -> None:
+    clock = FakeClock()
+    server = Server(**{"/apis": NO_GROUPS})
+    found = discovery(server, clock)
+    assert not await found.serves(ROUTE)
+    server.requests.clear()
+    clock.shift(SHARED_SECONDS + 0.1)
+    assert not any(await asyncio.gather(*(found.serves(each, was_absent=True) for each in (ROUTE, UPSTREAM))))
+    assert server.requests == ["/apis"]
+    server.answers["/apis"] = {"groups": [{"versions": [{"groupVersion": ROUTE.api_version}]}]}
+    server.answers[BASE] = resources("apisixroutes")
+    clock.shift(SHARED_SECONDS + 0.1)
+    assert await found.serves(ROUTE, was_absent=True)
+    assert not await found.serves(UPSTREAM, was_absent=True)
