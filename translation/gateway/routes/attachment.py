@@ -85,7 +85,7 @@ def gateways_of(obj: CustomObject, view: View, options: Options) -> Iterator[Obj
     for each in map(mapping_in, list_in(obj.spec.get("parentRefs"))):
         kind, name = each.get("kind", "Gateway"), each.get("name")
         namespace = each.get("namespace") or obj.meta.namespace
-        if isinstance(name, str) and isinstance(kind, str):
+        if isinstance(name, str) and isinstance(kind, str) and isinstance(namespace, str):
             reference = ParentReference.model_construct(
                 group=each.get("group", GATEWAY_GROUP), kind=kind, namespace=namespace, name=name
             )

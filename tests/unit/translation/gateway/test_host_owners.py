@@ -219,6 +219,14 @@ def test_a_port_belongs_to_one_namespace(owner: list[JsonObject], rival: list[Js
     assert served(*owner, *rival) == {"victim": {":9100"}}
 
 
+@pytest.mark.parametrize("reference", [{"name": "gw", "namespace": ["x"]}, {"name": {}}, {"kind": [], "name": "gw"}])
+def test_a_reference_that_is_no_text_does_not_stop_others(reference: JsonObject) -> None:
+    """Some clusters have CRDs without validation."""
+    rival = http_route("evil", 1, "bank.test", parentRefs=[reference])
+
+    assert served(SHARED, rival, http_route("victim", 10, "bank.test")) == VICTIM
+
+
 BEHIND = replace(OWNED, listener_ports={9000: 9100})
 """Requests to port 9000 of a Gateway arrive at port 9100 of the gateways."""
 
