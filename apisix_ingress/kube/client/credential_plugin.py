@@ -1,7 +1,7 @@
 """Runs credential plugins (`exec` in a kubeconfig).
 
-Only this module uses the `kubernetes` package. It imports the package when a plugin runs: the import takes 0.13 s of
-CPU time and 18 MB, which processes without plugin save.
+Only this module uses the `kubernetes` package. It imports the package when a plugin runs: the import takes 0.1 s of
+CPU time and 10 MB, which processes without plugin save.
 """
 
 from __future__ import annotations
