@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TypeVar, cast
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, RecordKind
@@ -54,6 +55,11 @@ class OverlayView(TrackingView):
             return found
         own: Iterable[T] = self._own(index)
         return heapq.merge(self._others(found), own, key=lambda each: each.meta.age)
+
+    def oldest_seconds(self, kind: type[T], index: IndexKey) -> Iterator[T]:
+        """Return the objects as `oldest` does, but those of a second in the reverse order of their names."""
+        for _, group in groupby(self.oldest(kind, index), key=lambda each: each.meta.age[0]):
+            yield from reversed(tuple(group))
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id that a record name has unless another name shares it."""
