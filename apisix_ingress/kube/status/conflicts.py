@@ -40,6 +40,10 @@ class StatusConflicts:
         """Record what is about to be written: the watch may return it before the response arrives."""
         self._sent.setdefault(key, deque(maxlen=_ON_ITS_WAY)).append(words)
 
+    def doubt(self, key: ObjectKey) -> None:
+        """Forget what was sent, because a write has no outcome: carried out later, it overwrites a newer status."""
+        self._sent.pop(key, None)
+
     def said(self, key: ObjectKey, words: object) -> None:
         """Record the current value of our part of a status."""
         self._said[key] = words

@@ -308,6 +308,7 @@ class StatusWriter:
             self._observer.status_written(key.kind, type(error).__name__)
             if isinstance(error, KubeConflict | KubeUnavailable):
                 self._known.doubt(key)
+                self._conflicts.doubt(key)
             if not isinstance(error, KubeNotFound):
                 raise
             await self._find_out(resource, item.meta)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from apisix_ingress.errors import KubeUnavailable
+from apisix_ingress.kube.status.condition_list import rendered
 from apisix_ingress.kube.status.interface import Load
 from apisix_ingress.kube.status.schedule import (
     CREDIT_SECONDS,
@@ -17,6 +19,7 @@ from apisix_ingress.kube.status.schedule import (
     LOW_RATE,
     REWRITE_BURST,
     REWRITE_SECONDS,
+    SETTLE_SECONDS,
 )
 from apisix_ingress.kube.status.writer import BULK, StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
@@ -143,6 +146,47 @@ async def test_writes_seen_before_their_responses_are_not_conflicts() -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await task
     assert (api.writes, [line for line in logs if line["event"] == "status.contested"]) == (8, [])
+
+
+class LosingApi(AcceptingApi):
+    """Does not answer the first patch, and shows the object as it was before."""
+
+    lost: JsonObject
+
+    async def get(self, path: str, *, timeout: float = 0.0) -> JsonObject:
+        meta = {"name": "web", "namespace": "default", "uid": "u", "generation": 1, "resourceVersion": "1"}
+        return {"metadata": meta, "spec": {}, "status": {"conditions": [rendered(synced(1))]}}
+
+    async def patch(self, path: str, body: Any, *, manager: str = "", timeout: float = 0.0) -> JsonObject:
+        answer = await super().patch(path, body, manager=manager, timeout=timeout)
+        if self.writes == 1:
+            self.lost = answer["status"]
+            raise KubeUnavailable("no answer in time")
+        return answer
+
+
+async def test_a_status_that_takes_effect_after_it_was_given_up_is_corrected() -> None:
+    clock, api, key = FakeClock(), LosingApi(), key_of("web")
+    wanted = Wanted({key: aborted(1, "the gateway does not answer")})
+    store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
+    store.set(CustomObject(Meta("ApisixRoute", "default", "web", uid="u", generation=1), {}))
+    writer = StatusWriter(api, {store.kind: store}, wanted, clock=clock, rng=random.Random(1))
+    task = asyncio.create_task(writer.run(Term(clock, holder="tester")))
+    writer.wake(key)
+    await clock.advance(SETTLE_SECONDS + 2 * DEBOUNCE_SECONDS)
+    wanted.conditions[key] = synced(1)
+    await clock.advance(5)
+    before = api.writes
+    meta = Meta("ApisixRoute", "default", "web", uid="u", generation=1, resource_version="2")
+    late = CustomObject(meta, {}, status=api.lost)
+    store.set(late)
+    writer.noticed(late)
+    await clock.advance(5)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert before == 1  # until then nothing differed
+    assert (api.writes, api.said[key].status) == (2, "True")
 
 
 async def test_a_condition_of_a_deleted_object_is_not_written_to_its_successor() -> None:
