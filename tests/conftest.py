@@ -1,5 +1,6 @@
 """Rules for every test here: no secret is shown, no timing is asserted, logging configuration ends with the test."""
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,9 @@ from tests.canary import pytest_runtest_makereport as pytest_runtest_makereport
 # Hypothesis fails an example that took a fifth of a second once and less the next time: that is the machine's doing.
 settings.register_profile("untimed", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# A shell that starts the tests in the background ignores SIGINT. Programs that tests start and interrupt inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -221,10 +221,15 @@ async def test_an_interrupted_watch_reports_its_complete_rounds(cli: Cli) -> Non
         process = await asyncio.create_subprocess_exec(
             *COMMAND, "verify", *arguments, cwd=cli.folder, stdout=PIPE, stderr=PIPE, env=environment(cli.folder)
         )
-        async with asyncio.timeout(BOUND):
-            await until((cli.folder / "page.html").exists, "the page of the first round", state=lambda: process)
-            process.send_signal(SIGINT)
-            out, err = await process.communicate()
+        try:
+            async with asyncio.timeout(BOUND):
+                await until((cli.folder / "page.html").exists, "the page of the first round", state=lambda: process)
+                process.send_signal(SIGINT)
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
     got = json.loads(out)
     assert (process.returncode, got["different"], got["rounds"] > 0) == (1, 1, True)
     assert b"interrupted: the report has the" in err
