@@ -57,7 +57,7 @@ class Step:
 
     Attributes:
         act: nothing; put; delete; wait for another record; hold: it stays although it differs; refuse: it is desired,
-        but must not be written.
+            but must not be written.
         record: The desired record; None if the existing one is to be deleted, also to free its id.
         on: The record to wait for.
     """

@@ -101,7 +101,6 @@ class Audit:
             listing = await self._list_with_retry(ledger)
         self._noticed(self._driver.cluster, listing.version)
         await self._adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
-        self.lacks_ledger = listing.lacks_ledger
         on_compare()
         await self._compare(listing, ended)
         found = await self._queue_difference()
@@ -119,9 +118,7 @@ class Audit:
         driver, cluster = self._driver, self._driver.cluster
         ended, began = self._table.ended, self._clock.monotonic()
         try:
-            listing = await self._backend.list_managed(self._ledger(self._table.records()))
-            self.lacks_ledger = listing.lacks_ledger
-            self._on_listed(began)
+            listing = await self._list(self._ledger(self._table.records()))
             drift = await self._compare(listing, ended)
             driver.unacked.audited(began, driver.wanted)
             found = await self._queue_difference()
@@ -170,8 +167,7 @@ class Audit:
         while True:
             await breaker.writable()
             try:
-                began = self._clock.monotonic()
-                listing = await self._backend.list_managed(ledger)
+                listing = await self._list(ledger)
             except GatewayError as error:
                 breaker.trip(error)
                 self._observer.compared(self._driver.cluster, ok=False)
@@ -180,9 +176,16 @@ class Audit:
                 self._log.error("audit.crashed", exc_info=error)
                 breaker.trip(GatewayUnavailable("internal error: check the log of the controller", sent=False))
             else:
-                self._on_listed(began)
                 breaker.succeeded()
                 return listing
+
+    async def _list(self, ledger: frozenset[RecordKey]) -> ClusterListing:
+        """Read the cluster once."""
+        began = self._clock.monotonic()
+        listing = await self._backend.list_managed(ledger)
+        self.lacks_ledger = listing.lacks_ledger
+        self._on_listed(began)
+        return listing
 
     def _ledger(self, records: Collection[RecordKey]) -> frozenset[RecordKey]:
         """Return the records that are owned whatever their labels are: this process has written or adopted them.
