@@ -22,7 +22,7 @@ from yarl import URL
 from apisix_ingress import __version__
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credentials import Access, Credentials
-from apisix_ingress.kube.client.rest_config import RestConfig, environment_proxy, open_session
+from apisix_ingress.kube.client.rest_config import RestConfig, open_session, proxy_of
 from apisix_ingress.model.secrets.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.raw_http import RawConnection, RawRequest
@@ -70,7 +70,6 @@ class _Options(TypedDict, total=False):
     """Options of aiohttp that all requests share."""
 
     server_hostname: str
-    proxy: str
 
 
 class _Client:
@@ -80,7 +79,7 @@ class _Client:
         self._config = config
         self._session = open_session(config)
         self._options = _options(config)
-        is_plain = not self._options and not environment_proxy(config.host)
+        is_plain = not self._options and not proxy_of(config)
         self._raw = RawConnection(self._session.connector) if self._session.connector and is_plain else None
         self._active = 0
         self._retired = False
@@ -134,12 +133,7 @@ class _Client:
 
 
 def _options(config: RestConfig) -> _Options:
-    options: _Options = {}
-    if config.server_name:
-        options["server_hostname"] = config.server_name
-    if config.proxy:
-        options["proxy"] = config.proxy
-    return options
+    return {"server_hostname": config.server_name} if config.server_name else {}
 
 
 class Transport:

@@ -72,13 +72,18 @@ def open_session(config: RestConfig) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         # With trust_env, aiohttp reads the environment and ~/.netrc in a thread for each request.
         trust_env=False,
-        proxy=environment_proxy(config.host),
+        proxy=proxy_of(config),
         read_bufsize=_READ_BUFFER,
     )
 
 
+def proxy_of(config: RestConfig) -> str | None:
+    """Return the proxy in the settings, else the one from the environment; None if there is none."""
+    return config.proxy or environment_proxy(config.host)
+
+
 def environment_proxy(url: str) -> str | None:
-    """Return the proxy from the environment for a URL. A proxy in the kubeconfig takes precedence."""
+    """Return the proxy from the environment for a URL."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
 
