@@ -34,9 +34,7 @@ def host_wide(builder: Builder, config: Config, server: Server) -> Source | None
     if config.flag("proxy-ssl-location-only"):
         return None
     for source in server.every:
-        namespace, _, name = source.values.text("proxy-ssl-secret").partition("/")
-        secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name)) if name else None
-        if secret is not None and _CERTIFICATE.search(secret.data.get("ca.crt", b"").decode("ascii", errors="replace")):
+        if _CERTIFICATE.search(_ca_of(source.values, builder)):
             return source
     return None
 
@@ -79,7 +77,11 @@ def is_unverifiable(site: Site) -> bool:
 
 def _authorities(site: Site) -> list[str]:
     """Return the CA certificates in DER, each as one line of base64."""
-    namespace, _, name = site.values.text("proxy-ssl-secret").partition("/")
-    secret = site.builder.view.get(Secret, ObjectKey("Secret", namespace, name))
-    text = secret.data.get("ca.crt", b"").decode("ascii", errors="replace") if secret else ""
-    return ["".join(found.split()) for found in _CERTIFICATE.findall(text)]
+    return ["".join(found.split()) for found in _CERTIFICATE.findall(_ca_of(site.values, site.builder))]
+
+
+def _ca_of(values: Values, builder: Builder) -> str:
+    """Return the text of `ca.crt` in the Secret of proxy-ssl-secret; empty if there is none."""
+    namespace, _, name = values.text("proxy-ssl-secret").partition("/")
+    secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name)) if name else None
+    return secret.data.get("ca.crt", b"").decode("ascii", errors="replace") if secret else ""
