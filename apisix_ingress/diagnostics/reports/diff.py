@@ -17,7 +17,7 @@ from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.record_owner import origin
-from apisix_ingress.model.records import UNLABELLED, comparable
+from apisix_ingress.model.records import UNLABELLED, comparable, references
 from apisix_ingress.model.secrets.fields import Place, hides_item, place_of
 from apisix_ingress.model.secrets.redaction import masked as without_secrets
 from apisix_ingress.model.secrets.redaction import redact_text
@@ -33,6 +33,7 @@ SWEEP = (
 )
 FOREIGN = "the id belongs to a record of another owner: adopt it with `apisix-ingress adopt`, or delete it"
 KEPT = "its object cannot be translated, so its records stay"
+USED = "{} stays and refers to it"
 NO_LEDGER = (
     "only the ledger at the API server knows which global rules and plugin metadata are managed: unneeded ones"
     " are not listed here"
@@ -97,18 +98,54 @@ def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
 
 def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Iterator[JsonObject]:
     withheld = unusual(found.deletes, explained(found.deletes, table, wanted.desired.is_refused), len(table.records()))
+    used = _used(found, withheld, wanted, snapshot, table)
     for key in found.upserts:
         act = "update" if table.get(key).applied is not None else "create"
         yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")
     for key in found.deletes:
         if key in withheld:
             yield _change("hold", key, wanted, snapshot, SWEEP)
+        elif key in used:
+            yield _change("keep", key, wanted, snapshot, USED.format(used[key]))
         else:
             yield _change("delete", key, wanted, snapshot)
     for key in sorted(found.held):
         yield _change("keep", key, wanted, snapshot, KEPT)
     for key in sorted(found.refused):
         yield _change("refuse", key, wanted, snapshot, FOREIGN)
+
+
+def _used(
+    found: Plan, withheld: Collection[RecordKey], wanted: Wanted, snapshot: Snapshot, table: RecordTable
+) -> dict[RecordKey, RecordKey]:
+    """Return the deletes that are not sent: record → a record that stays and refers to it.
+
+    The engine waits for its own records. The gateway checks those of other clients.
+    """
+    others = _other_referrers(snapshot, table)
+    written = {key: record for key in found.upserts if (record := wanted.desired.get(key, snapshot.cluster))}
+    gone = set(found.deletes).difference(withheld)
+    used: dict[RecordKey, RecordKey] = {}
+    for key in found.deletes:
+        ours = (each for each in table.referrers(key) if each not in gone)
+        ours = (each for each in ours if each not in written or key in written[each].refs)
+        if (referrer := min((*others.get(key, ()), *ours), default=None)) is not None:
+            used[key] = referrer
+            gone.discard(key)
+    return used
+
+
+def _other_referrers(snapshot: Snapshot, table: RecordTable) -> dict[RecordKey, list[RecordKey]]:
+    """Return the records of other clients because of which the gateway rejects a delete: record → its referrers.
+
+    It checks no stream routes, and the plugins of every kind (APISIX 3.18, admin/upstreams.lua).
+    """
+    found: dict[RecordKey, list[RecordKey]] = {}
+    for key, body in snapshot.bodies.items():
+        if key.kind != "stream_routes" and table.get(key).applied is None:
+            for target in references("routes", body):
+                found.setdefault(target, []).append(key)
+    return found
 
 
 def _change(act: str, key: RecordKey, wanted: Wanted, snapshot: Snapshot, why: str = "") -> JsonObject:

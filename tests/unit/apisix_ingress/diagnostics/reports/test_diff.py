@@ -52,6 +52,58 @@ def test_record_of_an_object_that_cannot_be_translated_is_kept() -> None:
     assert got["changes"][0]["why"] == KEPT
 
 
+UPSTREAM = our_record("default_web_80", kind="upstreams")
+PATH = {"uri": "/"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("routes", {**PATH, "upstream_id": UPSTREAM.key.id}),
+        ("services", {"upstream_id": UPSTREAM.key.id}),
+        (
+            "consumer_groups",
+            {"plugins": {"traffic-split": {"rules": [{"weighted_upstreams": [{"upstream_id": UPSTREAM.key.id}]}]}}},
+        ),
+    ],
+)
+def test_record_that_records_of_other_clients_use_is_kept(kind: Any, body: dict[str, Any]) -> None:
+    got = difference(wanted(), snapshot(UPSTREAM, others={RecordKey(kind, "mine"): body}))
+    assert acts(got) == [("keep", str(UPSTREAM.key))]
+    assert got["changes"][0]["why"] == f"{kind}/mine stays and refers to it"
+
+
+def test_gateways_delete_a_record_although_a_stream_route_of_another_client_uses_it() -> None:
+    got = difference(
+        wanted(), snapshot(UPSTREAM, others={RecordKey("stream_routes", "mine"): {"upstream_id": UPSTREAM.key.id}})
+    )
+    assert acts(got) == [("delete", str(UPSTREAM.key))]
+
+
+def test_record_that_a_kept_record_uses_is_kept_and_the_chain_too() -> None:
+    config = our_record(
+        "default_web_config",
+        kind="plugin_configs",
+        plugins={"traffic-split": {"rules": [{"weighted_upstreams": [{"upstream_id": UPSTREAM.key.id}]}]}},
+    )
+    route = our_record("default_broken_rule", plugin_config_id=config.key.id, **PATH)
+    holds = (Hold("routes", prefix="default_broken_"),)
+    got = difference(wanted(holds=holds), snapshot(route, config, UPSTREAM))
+    assert {change["record"]: change["why"] for change in got["changes"]} == {
+        str(route.key): KEPT,
+        str(config.key): f"{route.key} stays and refers to it",
+        str(UPSTREAM.key): f"{config.key} stays and refers to it",
+    }
+    assert (got["counts"], got["unchanged"]) == ({"keep": 3}, 0)
+
+
+def test_record_is_deleted_if_the_last_record_that_uses_it_will_use_another() -> None:
+    other = our_record("default_api_80", kind="upstreams")
+    before, after = (our_record(upstream_id=each.key.id, **PATH) for each in (UPSTREAM, other))
+    got = difference(wanted(after, other), snapshot(before, UPSTREAM))
+    assert acts(got) == [("create", str(other.key)), ("update", str(after.key)), ("delete", str(UPSTREAM.key))]
+
+
 def test_unusually_many_deletes_are_held() -> None:
     records = [our_record(f"default_web_{number}") for number in range(30)]
     got = difference(wanted(records[0]), snapshot(*records))
