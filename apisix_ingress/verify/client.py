@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
@@ -21,13 +22,14 @@ class GatewayClient:
 
     Args:
         address: The gateway.
-        timeout: Seconds for one request.
+        timeout: Seconds for a connection and for the time without a byte; a request takes at most twice as long.
         backend_header: The header that identifies backends; empty: none.
         backend_field: The field of a JSON body that identifies them, e.g. `pod` or `env.HOSTNAME`; empty: none.
     """
 
     def __init__(self, address: Address, *, timeout: float, backend_header: str = "", backend_field: str = "") -> None:
         self.address = address
+        self._timeout = timeout
         self._header = backend_header.lower()
         self._field = backend_field
         self._client = httpx.AsyncClient(
@@ -55,12 +57,16 @@ class GatewayClient:
             extensions={"target": probe.target.encode("latin-1", "replace"), "sni_hostname": probe.host},
         )
         try:
-            response = await self._client.send(request, stream=True, follow_redirects=False)
-            try:
-                body = await _read(response)
-                certificate = _certificate(response)
-            finally:
-                await response.aclose()
+            # httpx limits only single reads: a response that arrives byte by byte would never end.
+            async with asyncio.timeout(2 * self._timeout):
+                response = await self._client.send(request, stream=True, follow_redirects=False)
+                try:
+                    body = await _read(response)
+                    certificate = _certificate(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            return Answer(0, error="no complete response in time")
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             return Answer(0, error=_words(error))
         headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())

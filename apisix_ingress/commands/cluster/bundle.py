@@ -11,7 +11,6 @@ from apisix_ingress.commands.common.output import (
     fail,
     print_json,
 )
-from apisix_ingress.commands.common.setup import run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -58,7 +57,7 @@ def bundle(
         async with api_server(settings) as api:
             return await collect(api, settings, step=step)
 
-    files = run_with_progress(gather)
+    files = connection.run(gather)
     if output == "json":
         print_json({name: files[name] for name in sorted(files)})
     else:

@@ -13,7 +13,7 @@ from apisix_ingress.commands.common.output import (
     colours,
     painted,
 )
-from apisix_ingress.commands.common.setup import print_report, run_with_progress
+from apisix_ingress.commands.common.setup import print_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,7 +73,7 @@ def _checks(connection: Connection, account: str) -> list[Check]:
         settings = connection.settings()
     except ConfigError as error:
         return refused_settings(error)
-    return run_with_progress(lambda step: examine(settings, account=account, step=step))
+    return connection.run(lambda step: examine(settings, account=account, step=step))
 
 
 def _paint(lines: Iterable[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import EXIT_FOUND, Report, ReportOption, fail, print_json
-from apisix_ingress.commands.common.setup import print_painted, run_with_progress
+from apisix_ingress.commands.common.setup import print_painted
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -71,7 +71,7 @@ def status(
         fail("--watch requires the output format text")
     only = Filter(namespace, frozenset(find_kind(word, RESOURCES) for word in kind or ()), healthy=every)
     while True:
-        document = _of_controller(url, only) if url else _of_cluster(connection, only)
+        document = _of_controller(url, only, connection) if url else _of_cluster(connection, only)
         _print(document, output, is_repeated=watch)
         if not watch:
             raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
@@ -88,13 +88,13 @@ def _of_cluster(connection: Connection, only: Filter) -> JsonObject:
         async with api_server(settings) as api:
             return status_document(await look(api, settings, step=step), only)
 
-    return run_with_progress(see)
+    return connection.run(see)
 
 
-def _of_controller(url: str, only: Filter) -> JsonObject:
+def _of_controller(url: str, only: Filter, connection: Connection) -> JsonObject:
     from apisix_ingress.diagnostics.collect.running_controller import read_status
 
-    return run_with_progress(lambda step: read_status(url, only))
+    return connection.run(lambda step: read_status(url, only))
 
 
 def _print(document: JsonObject, output: str, *, is_repeated: bool) -> None:

@@ -14,7 +14,7 @@ from apisix_ingress.commands.common.output import (
     fail,
     tell,
 )
-from apisix_ingress.commands.common.setup import print_report, run_with_progress
+from apisix_ingress.commands.common.setup import print_report
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -59,7 +59,7 @@ def tree(
         fail("--dot and --mermaid are mutually exclusive")
     host, about = _asked(what, name)
     settings = connection.settings()
-    wanted = _of_files(filename, settings) if filename else run_with_progress(lambda step: _of_api(settings, step))
+    wanted = _of_files(filename, settings) if filename else connection.run(lambda step: _of_api(settings, step))
     document = tree_document(wanted, host=host, about=about)
     is_empty = not (document["hosts"] or document["streams"])
     if is_empty:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Argument, BadParameter, Option
-from apisix_ingress.commands.common.connection import Connection, connects
+from apisix_ingress.commands.common.connection import Connection, check_duration, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     Report,
@@ -31,21 +31,11 @@ def _only_live(word: str) -> str:
     return word
 
 
-def _duration(text: str) -> str:
-    from apisix_ingress.model.formats.duration import parse_duration
-
-    try:
-        parse_duration(text)
-    except ValueError as error:
-        raise BadParameter(str(error)) from None
-    return text
-
-
-TimeoutOption = Annotated[str, Option(metavar="DURATION", help="Timeout, such as 90s or 5m.", check=_duration)]
+TimeoutOption = Annotated[str, Option(metavar="DURATION", help="Timeout, such as 90s or 5m.", check=check_duration)]
 ForOption = Annotated[str, Option("--for", metavar="live", help="State to wait for.", check=_only_live)]
 
 
-@connects()
+@connects(deadline=False)
 def wait(
     kind: KindArgument,
     name: NameArgument,

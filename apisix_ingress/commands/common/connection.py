@@ -6,17 +6,23 @@ A command declares a parameter `connection: Connection`; `connects` replaces it 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.arguments.parameters import BadParameter, Option
 from apisix_ingress.commands.common.output import AdminKeyOption, AdminUrlOption, ConfigOption, KubeconfigOption
+from apisix_ingress.commands.common.setup import Step, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.settings import Settings
+
+T = TypeVar("T")
+
+DEADLINE = "2m"
+"""The default of --deadline."""
 
 ContextOption = Annotated[str | None, Option("--context", metavar="NAME", help="Context of the kubeconfig.")]
 CaFileOption = Annotated[
@@ -32,6 +38,31 @@ ControllerNamespaceOption = Annotated[
     ),
 ]
 
+
+def check_duration(text: str) -> None:
+    """Check the value of an option, such as 90s or 5m.
+
+    Raises:
+        BadParameter: It is not a duration.
+    """
+    from apisix_ingress.model.formats.duration import parse_duration
+
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        raise BadParameter(str(error)) from None
+
+
+DeadlineOption = Annotated[
+    str | None,
+    Option(
+        "--deadline",
+        metavar="DURATION",
+        help="Time limit for reading the API server and gateways; default 2m.",
+        check=check_duration,
+    ),
+]
+
 _OPTIONS: dict[str, Any] = {
     "kubeconfig": KubeconfigOption,
     "context": ContextOption,
@@ -39,6 +70,7 @@ _OPTIONS: dict[str, Any] = {
     "admin_key": AdminKeyOption,
     "ca_file": CaFileOption,
     "controller_namespace": ControllerNamespaceOption,
+    "deadline": DeadlineOption,
     "config": ConfigOption,
 }
 _PARAMETER = "connection"
@@ -55,11 +87,22 @@ class Connection:
     admin_key: str | None = None
     ca_file: str | None = None
     controller_namespace: str | None = None
+    deadline: str | None = None
 
     @property
     def names_api_server(self) -> bool:
         """Whether an option selects an API server."""
         return not (self.config is None and self.kubeconfig is None and self.context is None)
+
+    def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> T:
+        """Run an operation that reads servers; it ends within the deadline.
+
+        Raises:
+            IngressError: The time is over.
+        """
+        from apisix_ingress.model.formats.duration import parse_duration
+
+        return run_with_progress(work, deadline=parse_duration(self.deadline or DEADLINE))
 
     def settings(self) -> Settings:
         """Return the settings, overridden by the command line.
@@ -78,15 +121,19 @@ class Connection:
         return quiet_settings(self.config, {"kubernetes": kubernetes, "clusters": {0: cluster}})
 
 
-def connects(*, gateways: bool = True, controller: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def connects(
+    *, gateways: bool = True, controller: bool = True, deadline: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command: it gets the options of a connection in place of its parameter `connection`.
 
     Args:
         gateways: Whether it reads gateways, so that their address and key can be given.
         controller: Whether it reads the Lease of the controller.
+        deadline: Whether its time is limited by the option for that; otherwise it has a limit of its own.
     """
     unused = {"admin_url", "admin_key", "ca_file"} if not gateways else set()
     unused |= set() if controller else {"controller_namespace"}
+    unused |= set() if deadline else {"deadline"}
     return partial(_connected, names=[name for name in _OPTIONS if name not in unused])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from apisix_ingress.commands.common.output import Report, colours, painted, print_report_json, settings_of
+from apisix_ingress.errors import IngressError
 
 if TYPE_CHECKING:
     from apisix_ingress.settings import Settings
@@ -44,12 +45,42 @@ def offline_settings(config: Path | None) -> Settings:
     return settings
 
 
-def run_with_progress(work: Callable[[Step], Coroutine[Any, Any, T]]) -> T:
-    """Run a slow operation; a terminal shows the current step."""
+def run_with_progress(work: Callable[[Step], Coroutine[Any, Any, T]], *, deadline: float | None = None) -> T:
+    """Run a slow operation; a terminal shows the current step.
+
+    Args:
+        work: The operation; it describes its current step.
+        deadline: Seconds for all of it; None: no limit.
+
+    Raises:
+        IngressError: The time is over.
+    """
     import asyncio
 
-    with _progress() as step:
-        return asyncio.run(work(step))
+    with _progress() as show:
+        return asyncio.run(_limited(work, show, deadline))
+
+
+async def _limited(work: Callable[[Step], Coroutine[Any, Any, T]], show: Step, deadline: float | None) -> T:
+    import asyncio
+
+    current = "connecting"
+
+    def step(what: str) -> None:
+        nonlocal current
+        current = what
+        show(what)
+
+    try:
+        async with asyncio.timeout(deadline) as limit:
+            return await work(step)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    raise IngressError(
+        f"{current}: not finished within {deadline:g} s: a server is too slow, or its response does not end; check the"
+        " address, or increase --deadline"
+    )
 
 
 def _as_it_is(lines: Iterable[str]) -> Iterable[str]:

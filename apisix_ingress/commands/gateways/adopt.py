@@ -13,7 +13,7 @@ from apisix_ingress.commands.common.output import (
     Report,
     ReportOption,
 )
-from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress
+from apisix_ingress.commands.common.setup import Step, print_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def adopt(
         apisix-ingress adopt routes/46eb0e41 --config config.yaml --apply
     """
     settings = connection.settings()
-    document = run_with_progress(lambda step: _adopt(record, filename or (), settings, cluster, step, is_written=apply))
+    document = connection.run(lambda step: _adopt(record, filename or (), settings, cluster, step, is_written=apply))
     print_report(document, _lines(document), output)
     raise SystemExit(EXIT_FOUND if any(item["act"] == "refuse" for item in document["records"]) else 0)
 

@@ -17,7 +17,7 @@ from apisix_ingress.commands.common.output import (
     one_of,
     print_report_json,
 )
-from apisix_ingress.commands.common.setup import print_painted, run_with_progress
+from apisix_ingress.commands.common.setup import print_painted
 
 if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
@@ -65,7 +65,7 @@ def diff(
     from apisix_ingress.model.secrets.redaction import escape
 
     settings = connection.settings()
-    document = difference(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
+    document = difference(*connection.run(lambda step: both_sides(filename or (), settings, cluster, step)))
     match output:
         case "json":
             print_report_json(without_bodies(document) if stat else document)

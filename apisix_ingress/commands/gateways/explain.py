@@ -15,7 +15,7 @@ from apisix_ingress.commands.common.output import (
     ReportOption,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings, print_report, run_with_progress
+from apisix_ingress.commands.common.setup import offline_settings, print_report
 
 if TYPE_CHECKING:
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
@@ -103,5 +103,5 @@ def _live(connection: Connection, cluster: str) -> Evidence:
 
     settings = connection.settings()
     if not connection.names_api_server:
-        return run_with_progress(lambda step: of_gateway(settings, cluster))
-    return run_with_progress(lambda step: of_everything(settings, cluster, step))
+        return connection.run(lambda step: of_gateway(settings, cluster))
+    return connection.run(lambda step: of_everything(settings, cluster, step))

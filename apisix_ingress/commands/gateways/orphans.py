@@ -13,7 +13,7 @@ from apisix_ingress.commands.common.output import (
     Report,
     ReportOption,
 )
-from apisix_ingress.commands.common.setup import print_report, run_with_progress
+from apisix_ingress.commands.common.setup import print_report
 
 if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
@@ -47,7 +47,7 @@ def orphans(
     from apisix_ingress.diagnostics.reports.orphans import orphans as found
 
     settings = connection.settings()
-    document = found(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
+    document = found(*connection.run(lambda step: both_sides(filename or (), settings, cluster, step)))
     print_report(document, lines(document), output)
     raise SystemExit(EXIT_FOUND if document["orphans"] or document["dangling"] else 0)
 

@@ -55,7 +55,7 @@ SamplesOption = Annotated[
 LimitOption = Annotated[
     int, Option(limits=(1, None), metavar="NUMBER", help="Maximum number of distinct requests per round.")
 ]
-TimeoutOption = Annotated[str, Option(metavar="DURATION", help="Timeout of one request.")]
+TimeoutOption = Annotated[str, Option(metavar="DURATION", help="Timeout; a request takes at most twice as long.")]
 HeaderOption = Annotated[
     str,
     Option("--backend-header", metavar="NAME", help="Response header that identifies the backend."),
@@ -226,7 +226,7 @@ def _of_api(connection: Connection) -> list[CustomObject]:
             found = [resource.decode(raw) async for raw in listed(api, resource.path(""))]
         return [item for item in found if isinstance(item, CustomObject)]
 
-    return run_with_progress(read)
+    return connection.run(read)
 
 
 def _of_ingresses(items: list[CustomObject], samples: int) -> Iterator[Probe]:

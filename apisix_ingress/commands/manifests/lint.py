@@ -20,7 +20,7 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings, run_with_progress
+from apisix_ingress.commands.common.setup import offline_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ def lint(
         fail(f"--suppress: {error}")
     settings = connection.settings() if live else offline_settings(connection.config)
     rules, loaded = plugin_rules(apisix), load(given)
-    others = _stored_objects(settings) if live else ()
+    others = _stored_objects(settings, connection) if live else ()
     found = find(loaded, translation_options(settings), plugins=rules, live=others)
     kept = [item for item in found if not any(each.hits(item) for each in suppressions)]
     _print(kept, output)
@@ -103,7 +103,7 @@ def lint(
     raise SystemExit(EXIT_FOUND if counted else 0)
 
 
-def _stored_objects(settings: Settings) -> list[KubeObject]:
+def _stored_objects(settings: Settings, connection: Connection) -> list[KubeObject]:
     """Return the objects of the API server; kinds that could not be read are named on stderr."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
@@ -112,7 +112,7 @@ def _stored_objects(settings: Settings) -> list[KubeObject]:
         async with api_server(settings) as api:
             return await take_inventory(api, settings, step=step)
 
-    found = run_with_progress(read)
+    found = connection.run(read)
     tell(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(found.unread.items()))
     return [item for store in found.world.stores.values() for item in store.values()]
 

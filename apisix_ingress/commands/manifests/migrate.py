@@ -19,7 +19,7 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings, print_report, run_with_progress
+from apisix_ingress.commands.common.setup import offline_settings, print_report
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -84,9 +84,9 @@ def migrate(
     """
     given = [*(paths or ()), *(filename or ())]
     if preflight:
-        _preflight(_enabled(connection.settings(), config_map), output, given)
+        _preflight(_enabled(connection.settings(), config_map), output, given, connection)
     settings = _enabled(offline_settings(connection.config) if given else connection.settings(), config_map)
-    world, options = _of_files(given, settings) if given else _of_api(settings)
+    world, options = _of_files(given, settings) if given else _of_api(settings, connection)
     report = _report(world, options)
     _print(report, output)
     closed = write is not None and _write(world, options, write, to)
@@ -121,7 +121,7 @@ def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options]:
     return stored([named, *loaded.objects], options), options
 
 
-def _of_api(settings: Settings) -> tuple[World, Options]:
+def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]:
     """Return the objects of an API server; what cannot be read is reported on stderr."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
@@ -130,7 +130,7 @@ def _of_api(settings: Settings) -> tuple[World, Options]:
         async with api_server(settings) as api:
             return await take_inventory(api, settings, step=step)
 
-    found = run_with_progress(read)
+    found = connection.run(read)
     tell(f"warning: {kind}: {why}" for kind, why in sorted(found.unread.items()))
     if "Ingress" in found.unread:
         fail("the report needs the Ingresses of the cluster")
@@ -170,7 +170,7 @@ def _write(world: World, options: Options, folder: Path, target: str) -> bool:
     return bool(counts["closed"] or counts["not written"])
 
 
-def _preflight(settings: Settings, output: str, given: list[str]) -> NoReturn:
+def _preflight(settings: Settings, output: str, given: list[str], connection: Connection) -> NoReturn:
     """Check the cluster, and end."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import take_inventory
@@ -184,7 +184,7 @@ def _preflight(settings: Settings, output: str, given: list[str]) -> NoReturn:
         async with api_server(settings) as api:
             return await preflight(api, settings, await take_inventory(api, settings, step=step))
 
-    document = doctor_document(run_with_progress(check))
+    document = doctor_document(connection.run(check))
     print_report(document, doctor_lines(document), output)
     raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
 

@@ -12,9 +12,10 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import IngressError, UsageError
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.runtime.tasks import in_daemon
 
 SECONDS = 20.0
-"""Timeout of the request."""
+"""Time limit for the request and its response."""
 
 LARGEST = 64 * 2**20
 """Maximum size of a response, in bytes."""
@@ -34,7 +35,15 @@ async def read_status(url: str, only: Filter) -> JsonObject:
         raise UsageError(f"--url {url}: write the address of the controller as http://localhost:8080")
     query = {"namespace": only.namespace, "all": "yes" if only.healthy else "", "kind": sorted(only.kinds)}
     place = f"{parts.scheme}://{parts.netloc}"
-    return await asyncio.to_thread(_read, place, f"{place}{PATH}?{urlencode(query, doseq=True)}")
+    address = f"{place}{PATH}?{urlencode(query, doseq=True)}"
+    try:
+        # The timeout of the request is the one of each read, and a response may arrive byte by byte.
+        async with asyncio.timeout(SECONDS):
+            return await in_daemon(lambda: _read(place, address), name="status")
+    except TimeoutError:
+        raise IngressError(
+            f"controller at {place}: no complete response within {SECONDS:g} s: is it the address of http.listen?"
+        ) from None
 
 
 def _read(place: str, url: str) -> JsonObject:
