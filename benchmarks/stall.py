@@ -30,8 +30,8 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import FakeAdminApi, Instead
-from tests.fakes.apiserver import KINDS, FakeApiServer, Kind
 from tests.fakes.hostile import ANSWERS, answering, refusing
+from tests.fakes.kube.apiserver import KINDS, FakeApiServer, Kind
 
 SECONDS = 30.0
 """Duration of the measurement of one input."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.adminapi import FakeAdminApi
-from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.kube.apiserver import FakeApiServer
 from tests.flow.commandline import Cli
 from tests.flow.program import SERVED
 from tests.flow.surveying import CRD, DAEMON_SET, DEPLOYMENT, HOOKS, SurveyHarness, plain, route, say

@@ -16,8 +16,8 @@ from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.settings import Settings
 from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import FakeAdminApi
-from tests.fakes.apiserver import KINDS, FakeApiServer, Kind, Manifest
-from tests.flow.reflecting import OPTIONS
+from tests.fakes.kube.apiserver import KINDS, FakeApiServer, Kind, Manifest
+from tests.flow.kube.informer.reflecting import OPTIONS
 from tests.samples import sample
 
 ROUTES = 30

@@ -8,7 +8,7 @@ from apisix_ingress.diagnostics.collect.cluster_state import api_server
 from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
 from apisix_ingress.settings import load_settings
 from tests.fakes.adminapi import FakeAdminApi
-from tests.fakes.apiserver import FakeApiServer, Kind, Manifest
+from tests.fakes.kube.apiserver import FakeApiServer, Kind, Manifest
 from tests.flow.commandline import Cli
 from tests.flow.program import SERVED
 

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
-from tests.fakes.apiserver import FakeApiServer, Fault
+from tests.fakes.kube.apiserver import FakeApiServer, Fault
 from tests.flow.program import QUICK, ROUTES, is_ready, meta, nodes, put_slice, put_world, route, running
 from tests.samples import sample
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
-from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.kube.apiserver import FakeApiServer
 from tests.flow.program import App, put_slice, put_world, route, running
 from tests.unit.test_architecture import PATHS, Place, found, traced
 

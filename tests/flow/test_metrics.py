@@ -16,7 +16,7 @@ from trustme import CA
 
 from apisix_ingress.observability.metrics import NAMESPACE
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
-from tests.fakes.apiserver import FakeApiServer, Fault
+from tests.fakes.kube.apiserver import FakeApiServer, Fault
 from tests.flow.program import BOUND, QUICK, App, meta, put_world, route, running
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"

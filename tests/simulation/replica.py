@@ -200,7 +200,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             ("providers.core.base.is_large", lambda item: False),
             # Ten looks a second would be most of what happens.
             ("apisix_ingress.runtime.loop_lag.TICK", 5.0),
-            ("tests.fakes.objects._now", virtual_now),
+            ("tests.fakes.kube.objects._now", virtual_now),
         ):
             held.enter_context(patch(target, value))
         structlog.configure(

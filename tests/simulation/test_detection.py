@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.faults import Seen
+from tests.fakes.kube.faults import Seen
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.replica import Replica, replaced
 from tests.simulation.runner import end_all

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.fakes.faults import Seen
+from tests.fakes.kube.faults import Seen
 from tests.simulation.checking.oracle import crc
 from tests.simulation.servers.api_responses import Reply
 from tests.simulation.test_detection import Calm, play

@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.fakes.apiserver import Manifest
+from tests.fakes.kube.apiserver import Manifest
 from tests.forging import forge
 from tests.simulation.checking.trace import Trace
 from tests.simulation.servers.apiserver import SERVED, SimApiServer

@@ -1,6 +1,6 @@
 """The API client, reflectors, elector and status writer on a real API server, and the fake one held against it.
 
-The first part is a contract: each case runs against `tests.fakes.apiserver` and against the real server.
+The first part is a contract: each case runs against `tests.fakes.kube.apiserver` and against the real server.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store
 from e2e.cluster.client import KubeClient
 from e2e.cluster.local import LocalCluster
-from tests.fakes.apiserver import FakeApiServer, Kind
-from tests.fakes.status import Wanted
+from tests.fakes.kube.apiserver import FakeApiServer, Kind
+from tests.fakes.kube.status import Wanted
 
 pytest_plugins = ["e2e.cluster.fixtures"]
 

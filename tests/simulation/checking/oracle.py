@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.apiserver import Manifest
+from tests.fakes.kube.apiserver import Manifest
 from tests.simulation.servers.apiserver import SERVED, SimApiServer
 from tests.simulation.servers.gateway import KINDS, MANAGED, Body, Key, SimGateway
 from tests.simulation.users import APISIX, EVIL, FORGED_CONFIG, FORGED_RULE, FORGED_SERVICE, SERVICES

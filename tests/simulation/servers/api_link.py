@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 
 from apisix_ingress.kube.client.requests import Request
-from tests.fakes.faults import Refusal, Seen
+from tests.fakes.kube.faults import Refusal, Seen
 from tests.simulation.loop import Process
 from tests.simulation.servers.api_responses import BoundedStream, Reply, rejection
 from tests.simulation.servers.apiserver import SimApiServer

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import aiohttp
 import orjson
 
-from tests.fakes.faults import Refusal
-from tests.fakes.kinds import Kind
+from tests.fakes.kube.faults import Refusal
+from tests.fakes.kube.kinds import Kind
 from tests.simulation.loop import Process
 
 

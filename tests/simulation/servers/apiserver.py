@@ -17,10 +17,10 @@ import aiohttp
 import orjson
 
 from apisix_ingress.model.kinds.table import RESOURCES
-from tests.fakes.faults import Refusal, Seen
-from tests.fakes.kinds import KINDS, Kind, Manifest
-from tests.fakes.objects import Change, Objects
-from tests.fakes.wire import error_event
+from tests.fakes.kube.faults import Refusal, Seen
+from tests.fakes.kube.kinds import KINDS, Kind, Manifest
+from tests.fakes.kube.objects import Change, Objects
+from tests.fakes.kube.wire import error_event
 from tests.simulation.checking.trace import Trace
 from tests.simulation.loop import EPOCH, Process, running_loop
 from tests.simulation.servers.api_responses import Reply, Stream, rejection

@@ -21,8 +21,8 @@ from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.client.api_errors import error_of
 from apisix_ingress.kube.client.credentials import InCluster
 from apisix_ingress.kube.client.requests import Transport
-from tests.fakes.apiserver import FakeApiServer, Fault, Manifest
 from tests.fakes.clock import FakeClock
+from tests.fakes.kube.apiserver import FakeApiServer, Fault, Manifest
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ours/leases"
 

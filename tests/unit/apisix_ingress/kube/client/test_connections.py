@@ -14,7 +14,7 @@ from apisix_ingress.errors import KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.client.api_errors import error_of
 from apisix_ingress.kube.client.line_splitter import LineSplitter
-from tests.fakes.apiserver import FakeApiServer, Fault
+from tests.fakes.kube.apiserver import FakeApiServer, Fault
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from apisix_ingress.kube.election.interface import LeaseOptions
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.runtime.term import Term
 from tests.fakes.clock import FakeClock
-from tests.fakes.patches import json_patch
+from tests.fakes.kube.patches import json_patch
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/leader"
 

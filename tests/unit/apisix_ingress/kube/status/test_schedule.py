@@ -19,7 +19,7 @@ from apisix_ingress.kube.status.schedule import (
 )
 from apisix_ingress.model.condition import aborted, synced
 from tests.fakes.clock import FakeClock
-from tests.fakes.status import Wanted
+from tests.fakes.kube.status import Wanted
 from tests.unit.apisix_ingress.kube.status.writing import AcceptingApi, key_of, writing
 
 WEB = key_of("web")

@@ -29,7 +29,7 @@ from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store
 from tests.fakes.clock import FakeClock
-from tests.fakes.status import Wanted
+from tests.fakes.kube.status import Wanted
 from tests.unit.apisix_ingress.kube.status.writing import AcceptingApi, key_of, writing
 
 OBJECTS = 640

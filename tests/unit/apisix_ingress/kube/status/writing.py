@@ -16,7 +16,7 @@ from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store
 from tests.fakes.clock import FakeClock
-from tests.fakes.status import Wanted
+from tests.fakes.kube.status import Wanted
 
 
 def key_of(name: str, namespace: str = "default") -> ObjectKey:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from e2e.faults.proxies.api_proxy import ApiProxy, attributes_of
-from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.kube.apiserver import FakeApiServer
 
 SECRETS = "/api/v1/secrets"
 WATCH = f"{SECRETS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=20"

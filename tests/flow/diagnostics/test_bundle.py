@@ -1,0 +1,97 @@
+"""The command `bundle`, over HTTP: it contains no secrets and overwrites no file."""
+
+import base64
+import json
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.canary import FORMS, marked
+from tests.fakes.kube.apiserver import Fault
+from tests.flow.surveying import SurveyHarness, plain, route, say
+
+SECRETS: Mapping[str, Any] = {
+    "plugins": [
+        {"name": "http-logger", "enable": True, "config": {"uri": "http://a", "auth_header": marked("header")}},
+        {"name": "csrf", "enable": True, "config": {"key": marked("csrf")}},
+        {"name": "proxy-rewrite", "enable": True, "config": {"headers": {"set": {"X-Foo": marked("header value")}}}},
+        {"name": "fault-injection", "enable": True, "config": {"abort": {"http_status": 418, "body": marked("body")}}},
+        {
+            "name": "error-log-logger",
+            "enable": True,
+            "config": {"uri": f"https://hooks.slack.com/services/{marked('x')}"},
+        },
+        {"name": "serverless-pre-function", "enable": True, "config": {"functions": [f"-- {marked('code')}"]}},
+    ]
+}
+
+
+async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
+    word = marked("word")
+    data = {"word": base64.b64encode(word.encode()).decode()}
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"stringData": {"word": word}})}
+    harness.server.put(plain("Secret", "words", data=data, meta={"annotations": applied}))
+    told = harness.server.put(route("told", **SECRETS))
+    told["metadata"]["annotations"] = {"example.org/password": marked("note"), "example.org/x": word}
+    harness.server.put(say(told, "False", f"the gateway said {word}"))
+    about = {"kind": "ApisixRoute", "name": "told", "namespace": "default"}
+    harness.server.put(
+        plain("Event", "told.1", involvedObject=about, message=f"no {word}", reason="No", type="Warning")
+    )
+    containers = [{"env": [{"name": "PASSWORD", "value": marked("env")}]}]
+    harness.server.put(plain("Pod", "web-0", spec={"containers": containers}, status={"podIP": "10.0.0.1"}))
+    await harness.fill()
+    harness.gateway.records["consumers"] = {"jack": {"username": "jack", "plugins": {"key-auth": {"key": marked("k")}}}}
+    harness.gateway.records["routes"]["theirs"] = {"uri": "/x", "desc": word}
+    got = await harness.cli.beside("bundle", "-o", "one.zip", "--config", harness.config)
+    assert (got.returncode, got.stderr) == (0, "")
+    with zipfile.ZipFile(harness.cli.folder / "one.zip") as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert [name for name, text in files.items() if any(form in text for form in FORMS)] == []
+    assert list(files) == sorted(files)
+    assert {"told.example.org" in files[name] for name in ("objects/ApisixRoute.yaml", "records/default.json")} == {
+        True
+    }
+    assert json.loads(files["events.json"])[0]["message"] == "no [redacted]"
+    assert "spec" not in files["objects/Pod.yaml"]
+
+
+async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness: SurveyHarness) -> None:
+    code, got = await harness.ask("bundle")
+    assert (code, list(got)) == (0, sorted(got))
+    harness.cli.write("there.zip", "")
+    refused = await harness.cli.beside("bundle", "-o", "there.zip", "--config", harness.config)
+    assert (refused.returncode, "there.zip exists" in refused.stderr) == (2, True)
+    assert (
+        await harness.cli.beside("bundle", "-o", "there.zip", "--force", "--config", harness.config)
+    ).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "want"),
+    [
+        ("no/such/one.zip", "no/such/one.zip: cannot be written: No such file or directory"),
+        ("config.yaml/one.zip", "config.yaml/one.zip: cannot be written: Not a directory"),
+        (".", ".: cannot be written: Is a directory"),
+    ],
+)
+async def test_a_bundle_that_cannot_be_written_sends_no_request(harness: SurveyHarness, target: str, want: str) -> None:
+    got = await harness.cli.beside("bundle", "--force", "-o", target, "--config", harness.config)
+    assert (got.returncode, got.stdout, got.stderr) == (2, "", f"error: {want}\n")
+    assert harness.server.seen == []
+
+
+async def test_a_bundle_that_is_not_made_leaves_the_file_that_was_there(harness: SurveyHarness) -> None:
+    harness.cli.write("there.zip", "before")
+    await harness.server.stop()
+    for name in ("there.zip", "new.zip"):
+        assert (await harness.cli.beside("bundle", "--force", "-o", name, "--config", harness.config)).returncode == 2
+    assert (harness.cli.folder / "there.zip").read_text() == "before"
+    assert not (harness.cli.folder / "new.zip").exists()
+
+
+async def test_events_that_may_not_be_read_leave_a_note_in_the_bundle(harness: SurveyHarness) -> None:
+    harness.server.faults.append(Fault("list", "events", status=403))
+    assert "unread" in (await harness.ask("bundle"))[1]["events.json"]
