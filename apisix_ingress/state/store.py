@@ -46,8 +46,8 @@ class Store(Generic[T]):
         ranked: frozenset[str] = frozenset(),
     ) -> None:
         self.kind = kind
-        self.synced = False
-        """Whether a first complete list has been stored."""
+        self._synced = False
+        self._awaiting_sync: list[Callable[[], None]] = []
         self._listener = listener
         self._functions = dict(indexes or {})
         self._objects: dict[ObjectKey, T] = {}
@@ -58,6 +58,26 @@ class Store(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._objects)
+
+    @property
+    def synced(self) -> bool:
+        """Whether a first complete list has been stored."""
+        return self._synced
+
+    @synced.setter
+    def synced(self, value: bool) -> None:
+        self._synced = value
+        if value:
+            callbacks, self._awaiting_sync = self._awaiting_sync, []
+            for callback in callbacks:
+                callback()
+
+    def when_synced(self, callback: Callable[[], None]) -> None:
+        """Call a function once, as soon as a first complete list has been stored."""
+        if self._synced:
+            callback()
+        else:
+            self._awaiting_sync.append(callback)
 
     def get(self, key: ObjectKey) -> T | None:
         """Return the object, or None."""

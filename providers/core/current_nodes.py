@@ -6,6 +6,7 @@ been listed, whatever the other objects are.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 from apisix_ingress.model.json import JsonObject
@@ -32,12 +33,14 @@ class CurrentNodes:
         slices = "Endpoints" if options.endpoint_source == "endpoints" else "EndpointSlice"
         self._needed = ("Service", slices, _CLUSTERS)
 
-    @property
-    def are_known(self) -> bool:
-        """Whether the objects that nodes depend on have been listed, and no cluster may have another address."""
+    async def wait_until_listed(self) -> bool:
+        """Return, once what nodes depend on is listed, whether no cluster may have another address."""
         stores = self._world.stores
-        are_listed = all(stores[kind].synced for kind in self._needed)
-        return are_listed and not any(map(_has_address, stores[_CLUSTERS].values()))
+        for kind in self._needed:
+            is_listed = asyncio.Event()
+            stores[kind].when_synced(is_listed.set)
+            await is_listed.wait()
+        return not any(map(_has_address, stores[_CLUSTERS].values()))
 
     def changed(self, name: str, nodes: Sequence[JsonObject], upstreams: int) -> Sequence[Node] | None:
         """Return the current nodes of an upstream; None if they have not changed, or are not certain.

@@ -21,9 +21,8 @@ Adopt = Callable[[str, Mapping[RecordKey, ObservedRecord]], Awaitable[None]]
 class CurrentNodes(Protocol):
     """The nodes of upstreams, as far as they are certain before everything has been translated."""
 
-    @property
-    def are_known(self) -> bool:
-        """Whether the objects that nodes depend on have been listed, and no cluster may have another address."""
+    async def wait_until_listed(self) -> bool:
+        """Return, once what nodes depend on is listed, whether no cluster may have another address."""
 
     def changed(self, name: str, nodes: Sequence[JsonObject], upstreams: int) -> Sequence[Mapping[str, object]] | None:
         """Return the current nodes of an upstream; None if they have not changed, or are not certain.

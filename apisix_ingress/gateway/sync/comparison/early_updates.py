@@ -29,9 +29,6 @@ from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
 
-PAUSE = 0.02
-"""Seconds between two checks whether the endpoints have been listed."""
-
 STEPS = 200
 """After so many upstreams, about 2 ms, other tasks get a turn."""
 
@@ -71,9 +68,7 @@ class EarlyUpdates:
             LeadershipLost: A write was due when the lease may have expired.
         """
         upstreams = _upstreams(listing.owned)
-        while upstreams and not ready.is_set() and not self._nodes.are_known:
-            await self._driver.config.clock.sleep(PAUSE)
-        if not upstreams or ready.is_set():
+        if not upstreams or not await self._are_known_before(ready):
             return
         try:
             updates = await self._found(upstreams)
@@ -93,6 +88,16 @@ class EarlyUpdates:
             for _ in range(min(self._concurrency, len(left))):
                 group.create_task(self._write(queue, ready, term))
         self._log.info("endpoints.updated", upstreams=len(left))
+
+    async def _are_known_before(self, ready: asyncio.Event) -> bool:
+        """Wait until the nodes are known or everything has been translated; return False if they are not needed."""
+        listed, translated = asyncio.ensure_future(self._nodes.wait_until_listed()), asyncio.ensure_future(ready.wait())
+        try:
+            await asyncio.wait((listed, translated), return_when=asyncio.FIRST_COMPLETED)
+            return not ready.is_set() and listed.result()
+        finally:
+            listed.cancel()
+            translated.cancel()
 
     async def _found(self, upstreams: Mapping[RecordKey, ObservedRecord]) -> list[Update]:
         counts = Counter(_service(found.name) for found in upstreams.values())

@@ -149,3 +149,14 @@ def test_a_change_beyond_the_first_members_notifies_only_readers_that_read_that_
     heard.clear()
     store.set(born(0, 31))
     assert heard == [make_key("p0", kind="Pod"), ALL, beyond_top(ALL)]
+
+
+def test_callbacks_are_called_once_after_the_first_complete_list() -> None:
+    store, _ = make_store()
+    called: list[str] = []
+    store.when_synced(lambda: called.append("before"))
+    assert (store.synced, called) == (False, [])
+    store.synced = True
+    store.synced = True
+    store.when_synced(lambda: called.append("after"))
+    assert (store.synced, called) == (True, ["before", "after"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -115,22 +116,33 @@ def test_kinds_that_the_settings_require_have_to_be_listed() -> None:
     assert changed(*objects, pod, options=STRICT, kinds=everything) == ["10.1.0.1:8080"]
 
 
+async def becomes_known_with(missing: str, world: World, options: Options) -> bool:
+    """Return whether nodes are unknown until the last kind is listed."""
+    waiting = asyncio.ensure_future(CurrentNodes(world, options).wait_until_listed())
+    await asyncio.sleep(0)
+    was_known = waiting.done()
+    world.stores[missing].synced = True
+    return await waiting and not was_known
+
+
 @pytest.mark.parametrize("missing", ["Service", "EndpointSlice", "ApisixClusterConfig"])
-def test_nodes_are_unknown_until_services_endpoints_and_addresses_are_listed(missing: str) -> None:
-    assert CurrentNodes(listed(), OPTIONS).are_known
-    assert not CurrentNodes(listed(kinds=tuple({*LISTED} - {missing})), OPTIONS).are_known
+async def test_nodes_are_unknown_until_services_endpoints_and_addresses_are_listed(missing: str) -> None:
+    world = listed(kinds=tuple({*LISTED} - {missing}))
+    assert await becomes_known_with(missing, world, OPTIONS)
 
 
-def test_endpoints_are_read_instead_of_slices_if_configured() -> None:
+async def test_endpoints_are_read_instead_of_slices_if_configured() -> None:
     options = replace(OPTIONS, endpoint_source="endpoints")
     subsets = [{"addresses": [{"ip": "10.1.0.1"}], "ports": [{"port": 8080}]}]
     endpoints = make("Endpoints", "web", subsets=subsets)
-    assert not CurrentNodes(listed(kinds=("Service", "EndpointSlice", "ApisixClusterConfig")), options).are_known
+    world = listed(kinds=("Service", "EndpointSlice", "ApisixClusterConfig"))
+    assert await becomes_known_with("Endpoints", world, options)
     assert changed(service(), endpoints, options=options) == ["10.1.0.1:8080"]
 
 
-def test_nodes_are_unknown_if_a_cluster_may_have_another_address() -> None:
+async def test_nodes_are_unknown_if_a_cluster_may_have_another_address() -> None:
     admin = {"admin": {"baseURL": "http://gateway:9180/apisix/admin", "adminKey": "key"}}
-    assert not CurrentNodes(listed(make("ApisixClusterConfig", "default", namespace="", spec=admin)), OPTIONS).are_known
+    given = listed(make("ApisixClusterConfig", "default", namespace="", spec=admin))
+    assert not await CurrentNodes(given, OPTIONS).wait_until_listed()
     plain = make("ApisixClusterConfig", "default", namespace="", spec={"monitoring": {}})
-    assert CurrentNodes(listed(plain), OPTIONS).are_known
+    assert await CurrentNodes(listed(plain), OPTIONS).wait_until_listed()

@@ -42,10 +42,17 @@ def route(to_upstream: Record) -> Record:
 class Nodes:
     """The current nodes of upstreams; others have not changed."""
 
-    def __init__(self, known: bool = True, /, **current: Sequence[str]) -> None:
-        self.are_known = known
+    def __init__(self, listed: bool = True, /, **current: Sequence[str]) -> None:
+        self.listed = asyncio.Event()
+        if listed:
+            self.listed.set()
+        self.is_address_fixed = True
         self.current = current
         self.asked: list[tuple[str, int]] = []
+
+    async def wait_until_listed(self) -> bool:
+        await self.listed.wait()
+        return self.is_address_fixed
 
     def changed(self, name: str, nodes: Sequence[JsonObject], upstreams: int) -> Sequence[Mapping[str, object]] | None:
         self.asked.append((name, upstreams))
@@ -121,9 +128,22 @@ async def test_nothing_is_written_before_the_endpoints_are_listed() -> None:
     stage = restarted(nodes)
     async with stage.running(ready=False):
         assert (stage.log, nodes.asked) == ([], [])
-        nodes.are_known = True
+        nodes.listed.set()
         await asyncio.sleep(1)
         assert stage.log == [("put", str(FIRST))]
+
+
+@on_stage
+async def test_nothing_is_written_early_if_the_cluster_may_have_another_address() -> None:
+    nodes = Nodes(team_web0_80=["10.0.0.2"])
+    nodes.is_address_fixed = False
+    stage = restarted(nodes)
+    async with stage.running(ready=False):
+        await asyncio.sleep(1)
+        assert (nodes.asked, stage.log) == ([], [])
+        stage.ready.set()
+        await asyncio.sleep(5)
+        assert (nodes.asked, hosts(stage)) == ([], ["10.0.0.2"])
 
 
 @on_stage
@@ -132,7 +152,7 @@ async def test_nothing_is_written_early_once_everything_is_translated() -> None:
     stage = restarted(nodes)
     async with stage.running(ready=False):
         stage.ready.set()
-        nodes.are_known = True
+        nodes.listed.set()
         await asyncio.sleep(5)
         assert (nodes.asked, hosts(stage)) == ([], ["10.0.0.2"])
 
