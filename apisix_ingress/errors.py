@@ -50,7 +50,7 @@ class KubeError(IngressError):
 
 
 class KubeUnavailable(KubeError):
-    """No usable answer: connect error, timeout, 5xx, 429.
+    """No usable response: connect error, timeout, 5xx, 429.
 
     Attributes:
         retry_after: seconds to wait according to the API server (``Retry-After``), None without that header.
@@ -66,7 +66,7 @@ class KubeUnreachable(KubeUnavailable):
 
 
 class KubeTimeout(KubeUnavailable):
-    """The API server accepted the request and did not answer it in time."""
+    """The API server accepted the request and did not respond in time."""
 
 
 class KubeConflict(KubeError):
@@ -89,7 +89,7 @@ class GatewayError(IngressError):
     """A gateway rejected or failed.
 
     Attributes:
-        status: HTTP status of the answer, None when there was no answer.
+        status: HTTP status of the response, None without a response.
         sent: whether the request may have been applied although the response is missing or an error. When
             in doubt it is True: the caller must treat the record as *unknown*, never as *not written*.
         cause: what the message says about the cluster, without the request that found it; empty: the same.
@@ -104,7 +104,7 @@ class GatewayError(IngressError):
 
 
 class GatewayUnavailable(GatewayError):
-    """Transient: connect error, timeout, cut reply, 5xx, 429.
+    """Transient: connect error, timeout, truncated reply, 5xx, 429.
 
     Attributes:
         retry_after: seconds to wait according to the gateway, None without that header.
@@ -138,7 +138,7 @@ class GatewayRejected(GatewayError):
 
 
 class GatewayRedirected(GatewayError):
-    """3xx: whatever answers at the address of the Admin API sends requests elsewhere; none was followed."""
+    """3xx: the server at the address of the Admin API redirects requests; no redirect was followed."""
 
 
 class GatewayUnauthorized(GatewayError):

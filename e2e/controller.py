@@ -132,7 +132,7 @@ class Controller:
         return self.probe("/readyz")[0] == 200
 
     def probe(self, path: str) -> tuple[int, str]:
-        """Return status and body of one of its own pages; status 0 while it does not answer."""
+        """Return status and body of one of its own pages; status 0 while it does not respond."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=5) as reply:
                 return reply.status, reply.read().decode()

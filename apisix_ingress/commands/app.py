@@ -66,14 +66,14 @@ def commands() -> tuple[Command, ...]:
 
 
 def run_program(words: Sequence[str], program: str) -> None:
-    """Run the command that the words name.
+    """Run a command.
 
     Args:
-        words: The words after the name of the program.
+        words: The arguments after the name of the program.
         program: What users type to run it.
 
     Raises:
-        SystemExit: The command ended with an exit status, or the words are invalid.
+        SystemExit: The command ended with an exit status, or the arguments are invalid.
         IngressError: The command failed.
     """
     if "_APISIX_INGRESS_COMPLETE" in os.environ:
@@ -118,7 +118,7 @@ def _complete(option: str, shell: str) -> None:
 
     name = shell or shell_of(os.environ)
     if name not in SCRIPTS:
-        fail(f"{option} {name}".rstrip() + f": name a shell, one of {', '.join(SCRIPTS)}")
+        fail(f"{option} {name}".rstrip() + f": must be one of {', '.join(SCRIPTS)}")
     if option == _SHOW:
         print(SCRIPTS[name], end="")
     else:

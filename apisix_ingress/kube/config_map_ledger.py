@@ -178,7 +178,7 @@ class ConfigMapLedger:
         """Return the ledger's resourceVersion from a response.
 
         Raises:
-            KubeUnavailable: The response is not the ledger: a proxy may answer 200 to everything.
+            KubeUnavailable: The response is not the ledger: a proxy may respond with 200 to everything.
         """
         meta = answer.get("metadata") or {}
         if meta.get("name") != self._meta["name"] or not isinstance(version := meta.get("resourceVersion"), str):

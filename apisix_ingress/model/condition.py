@@ -9,7 +9,7 @@ from typing import Literal
 CONDITION_TYPE = "ResourcesAvailable"
 SYNCED = "ResourcesSynced"
 ABORTED = "ResourceSyncAborted"
-AWAY = "waits for a gateway that does not answer: "
+AWAY = "waits for a gateway that does not respond: "
 """Start of a message that reports only unavailable gateways; the reason is the same for all failures, as in 1.8."""
 SYNCED_MESSAGE = "Sync Successfully"
 
@@ -49,10 +49,10 @@ def synced(generation: int, *notes: str) -> Condition:
 
 
 def aborted(generation: int, message: str, *, away: bool = False, causes: Iterable[Cause] = ()) -> Condition:
-    """Return the condition of an object that is not, or only partly, in effect; `away`: gateways do not answer."""
+    """Return the condition of an object that is not, or only partly, in effect; `away`: gateways do not respond."""
     return Condition("False", ABORTED, f"{AWAY if away else ''}{message}", generation, causes=tuple(causes))
 
 
 def is_away(message: str) -> bool:
-    """Return whether a condition only reports gateways that do not answer, which may be temporary."""
+    """Return whether a condition only reports gateways that do not respond, which may be temporary."""
     return message.startswith(AWAY)

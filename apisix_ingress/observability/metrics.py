@@ -200,7 +200,7 @@ class Metrics:
     # The gateway.
 
     def record_request(self, *, resource: str, operation: Operation, status: int | None, seconds: float) -> None:
-        """Count a request to the Admin API: its kind of record, HTTP status (None: no answer) and seconds."""
+        """Count a request to the Admin API: its kind of record, HTTP status (None: no response) and seconds."""
         op = "write" if operation in _WRITES else "read"
         self._at(self._requests, resource, op).inc()
         self._at(self._status_codes, resource, str(status or 0)).inc()

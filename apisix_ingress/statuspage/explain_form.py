@@ -92,7 +92,7 @@ class _Timed(ProbeRequest):
             Busy: It is too late.
         """
         if time.monotonic() > self.until:
-            raise Busy(f"no answer within {DEADLINE:g} s: the conditions of the routes take too long")
+            raise Busy(f"no response within {DEADLINE:g} s: the conditions of the routes take too long")
         return super().variable(name)
 
 
@@ -118,7 +118,7 @@ class Explainer:
         self._running.add_done_callback(_looked_at)
         done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)
         if not done:
-            raise Busy(f"no answer within {DEADLINE:g} s")
+            raise Busy(f"no response within {DEADLINE:g} s")
         return self._running.result()
 
 

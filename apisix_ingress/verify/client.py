@@ -111,7 +111,7 @@ def _words(error: Exception) -> str:
         case httpx.ConnectTimeout():
             return "no connection in time"
         case httpx.TimeoutException():
-            return "no answer in time"
+            return "no response in time"
         case httpx.ConnectError():
             text = str(error).lower()
             return "TLS handshake failed" if "ssl" in text or "tls" in text else "connection refused or unreachable"

@@ -87,7 +87,7 @@ class GatewayCluster:
         """Return the response of the Admin API, at its current address, for a path that is not a record.
 
         Raises:
-            GatewayError: It did not answer, or rejected the request.
+            GatewayError: It did not respond, or rejected the request.
         """
         return await self._current.read(path)
 
@@ -95,7 +95,7 @@ class GatewayCluster:
         """Check cheaply whether the Admin API, at its current address, answers and accepts the key.
 
         Raises:
-            GatewayError: It did not answer, or rejected the key; see its class.
+            GatewayError: It did not respond, or rejected the key; see its class.
         """
         await self._current.probe()
 

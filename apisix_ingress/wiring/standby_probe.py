@@ -1,7 +1,7 @@
 """Probes of a follower: do the gateways accept its admin key? Nothing here writes.
 
-Otherwise a rejected key would only be noticed when this replica has to lead. A gateway that does not answer is ignored:
-the leader reports that.
+Otherwise a rejected key would only be noticed when this replica has to lead. A gateway that does not respond is
+ignored: the leader reports that.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=10, connect=2)
 
 
 class EtcdDown(Exception):
-    """etcd cannot be reached, or did not answer in time."""
+    """etcd cannot be reached, or did not respond in time."""
 
 
 class EtcdRefused(Exception):

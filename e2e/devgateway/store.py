@@ -98,7 +98,7 @@ class Store:
         self.connected = False
 
     async def start(self) -> None:
-        """Load everything and follow it; raises EtcdDown if etcd does not answer."""
+        """Load everything and follow it; raises EtcdDown if etcd does not respond."""
         await self._load()
         ready = asyncio.Event()
         self._tasks = [

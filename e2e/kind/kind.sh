@@ -49,7 +49,7 @@ crds() {
 up() {
   need docker "install Docker and start it"
   need ip "install iproute2"
-  docker info >/dev/null 2>&1 || die "Docker does not answer: start it, and check that you may use it (docker info)"
+  docker info >/dev/null 2>&1 || die "Docker does not respond: start it, and check that you may use it (docker info)"
   mkdir -p "$(dirname "$KUBECONFIG_FILE")"
   if docker inspect "$NAME-control-plane" >/dev/null 2>&1; then
     kind_command export kubeconfig --name "$NAME" --kubeconfig "$KUBECONFIG_FILE" >&2

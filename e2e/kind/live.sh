@@ -80,7 +80,7 @@ install_controller() {
 until_live() {
   local deadline=$((SECONDS + WAIT))
   until curl --silent --fail --output /dev/null --max-time 5 --header 'Host: web.example.org' "http://127.0.0.1:$PORT/"; do
-    ((SECONDS < deadline)) || die "no answer on port $PORT after $WAIT s: kubectl --kubeconfig $KUBECONFIG_FILE get pods -A"
+    ((SECONDS < deadline)) || die "no response on port $PORT after $WAIT s: kubectl --kubeconfig $KUBECONFIG_FILE get pods -A"
     sleep 1
   done
 }
@@ -88,7 +88,7 @@ until_live() {
 up() {
   need docker "install Docker and start it"
   need curl "install curl"
-  docker info >/dev/null 2>&1 || die "Docker does not answer: start it, and check that you may use it (docker info)"
+  docker info >/dev/null 2>&1 || die "Docker does not respond: start it, and check that you may use it (docker info)"
   docker build --file "$ROOT/deploy/Dockerfile" --tag "$IMAGE" "$ROOT"
   docker inspect "$NAME-control-plane" >/dev/null 2>&1 || create_cluster
   kind_command load docker-image "$IMAGE" --name "$NAME"

@@ -19,7 +19,7 @@ from e2e.nginx.http2 import Echo
 Json = dict[str, Any]
 PORTS = (8080, 9090)
 _HANDSHAKE = b"\x16"
-"""The first byte of TLS, which a backend without TLS does not answer."""
+"""The first byte of TLS, to which a backend without TLS does not respond."""
 
 
 @dataclass

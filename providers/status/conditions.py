@@ -51,7 +51,7 @@ class Cluster(Protocol):
 
     @property
     def is_away(self) -> bool:
-        """Whether they are stopped because it does not answer, or is temporarily unavailable."""
+        """Whether they are stopped because it does not respond, or is temporarily unavailable."""
 
     def record_state(self, key: RecordKey) -> RecordState:
         """Return the sync state of a desired record."""
@@ -63,7 +63,7 @@ class _Progress:
 
     Attributes:
         failures: Messages of failures, without duplicates.
-        is_away: Whether all failures mean that the cluster does not answer.
+        is_away: Whether all failures mean that the cluster does not respond.
         pending: Records that are not synced yet.
         is_awaited: Whether a record or the takeover of the cluster is pending.
         is_concerned: Whether the object affects this cluster.

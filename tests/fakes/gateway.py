@@ -260,7 +260,7 @@ class FakeBackend:
         await self._hang()
         self._check()
         if rng.random() < faults.lost_request:
-            raise GatewayUnavailable("no answer", sent=True)
+            raise GatewayUnavailable("no response", sent=True)
         if rng.random() < faults.server_error:
             if rng.random() < 0.5:
                 self._carry_out(key, body)
@@ -276,7 +276,7 @@ class FakeBackend:
         """Wait without an answer while the gateway hangs."""
         if self._gateway.faults.hung:
             await asyncio.sleep(self._timeout)
-            raise GatewayUnavailable(f"no answer within {self._timeout:g} s")
+            raise GatewayUnavailable(f"no response within {self._timeout:g} s")
 
     def _check(self) -> None:
         if self._gateway.faults.down:

@@ -222,7 +222,7 @@ async def test_lost_lease_stops_writing_until_it_is_won_again(
     ("fault", "reason", "headline", "cause"),
     [
         (None, "unreachable", "not reachable", "{place}: Connection refused"),
-        (AdminFault(delay=60.0), "unreachable", "not reachable", "{place}: no answer within 1 s"),
+        (AdminFault(delay=60.0), "unreachable", "not reachable", "{place}: no response within 1 s"),
         (AdminFault(status=503), "failing", "failing", "{place}: HTTP 503: fault"),
     ],
 )

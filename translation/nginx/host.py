@@ -116,7 +116,8 @@ class _Host:
         for base, (location, match) in zip(bases, locations, strict=True):
             base = base * _STEP if self._by_pattern else 0
             if self._server.host == CATCH_ALL and location.source is None and not self._nginx.default_backend:
-                continue  # Without a route the gateway answers 404, and other classes may have routes for every host.
+                # Without a route the gateway responds with 404, and other classes may have routes for every host.
+                continue
             site = self._site(inheriting(location, self._proxy_ssl))
             branches = list(location_branches(site, self._check))
             for place, branch in enumerate(branches):

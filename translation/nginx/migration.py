@@ -30,7 +30,7 @@ from translation.nginx.tables.findings import Finding
 from translation.nginx.tables.verdicts import RANKS, Level, Verdict
 
 Risk: TypeAlias = Literal["high", "medium", "low", "none"]
-"""`high`: it, or a path of it, is not served. `medium`: what clients see differs. `low`: only performance differs."""
+"""`high`: it or one of its paths is not served. `medium`: what clients see differs. `low`: only performance differs."""
 
 PERFORMANCE = frozenset({"timeouts and retries", "bodies and buffers", "balancing", "affinity", "logs and traces"})
 """Groups of annotations that affect performance only."""

@@ -14,7 +14,7 @@ from apisix_ingress.errors import UsageError
 
 
 class BadParameter(UsageError):
-    """Raised by the check of a parameter: the value is not accepted, and the message says why."""
+    """A check rejected the value of a parameter; the message gives the reason."""
 
 
 class Option:

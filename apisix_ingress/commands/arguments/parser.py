@@ -1,4 +1,4 @@
-"""Parses the words of a command by argparse, with messages that name the option and the mistake."""
+"""Parses the arguments of a command with argparse, with messages that name the option and the mistake."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Command:
 
 
 class UsageMistake(Exception):
-    """The words of a command line cannot be parsed; the message says why."""
+    """The command line cannot be parsed; the message gives the reason."""
 
 
 def parse(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
     """Return the value of each parameter, or None if help was requested.
 
     Raises:
-        UsageMistake: The words cannot be parsed.
+        UsageMistake: The command line cannot be parsed.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument(*HELP_NAMES, action="store_true", dest=_HELP)

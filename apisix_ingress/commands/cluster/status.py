@@ -35,7 +35,7 @@ UrlOption = Annotated[
     Option(
         "--url",
         metavar="URL",
-        help="Ask the controller at this address, e.g. http://localhost:8080.",
+        help="Query the controller at this address, e.g. http://localhost:8080.",
     ),
 ]
 

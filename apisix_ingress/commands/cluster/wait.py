@@ -47,7 +47,7 @@ def wait(
 ) -> None:
     """Wait until an object is in effect in every gateway.
 
-    It waits for the present version of the object. The state of custom resources comes from their conditions; for an
+    It waits for the current version of the object. The state of custom resources comes from their conditions; for an
     Ingress, the gateways are read.
 
     Exit 0 once it is live, 1 if it is rejected or on a timeout, 2 on an error.

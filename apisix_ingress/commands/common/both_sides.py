@@ -39,7 +39,7 @@ async def both_sides(
 
     Raises:
         ConfigError: A setting is invalid, or no cluster has the name.
-        IngressError: The API server or the gateway did not answer, or rejected the request.
+        IngressError: The API server or the gateway did not respond, or rejected the request.
     """
     name = settings.clusters[find_cluster(settings, cluster)].name
     step("reading objects")
@@ -69,7 +69,7 @@ async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World
 
     Raises:
         ConfigError: No credentials for the API server, or an object sets another address for the cluster.
-        KubeError: It did not answer, or does not show everything: half of the objects would look like many deletes.
+        KubeError: It did not respond, or does not show everything: missing objects would look like deletes.
     """
     from apisix_ingress.diagnostics.collect.inventory import take_inventory
     from apisix_ingress.kube.client.api import KubeApi

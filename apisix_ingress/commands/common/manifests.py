@@ -45,10 +45,10 @@ def read_whole_manifests(paths: Sequence[str], settings: Settings) -> Manifests:
     """Read and translate manifests for a comparison.
 
     Raises:
-        ConfigError: A file cannot be read: half of the objects would look like many deletes.
+        ConfigError: A file cannot be read: missing objects would look like deletes.
     """
     found = read_manifests(paths, settings)
     if found.loaded.errors:
-        told = "\n".join(map(str, found.loaded.errors))
-        raise ConfigError(f"{told}\nthe comparison requires all objects: correct these files")
+        errors = "\n".join(map(str, found.loaded.errors))
+        raise ConfigError(f"{errors}\nthe comparison requires all objects: correct these files")
     return found

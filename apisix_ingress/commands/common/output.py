@@ -50,7 +50,7 @@ KubeconfigOption = Annotated[str | None, Option(metavar="FILE", help="Kubeconfig
 
 
 def one_of(words: Iterable[str], *names: str, description: str = "Format.") -> Option:
-    """Return an option that takes one of some words, by default `-o`."""
+    """Return an option that accepts one of several values, by default `-o`."""
     known = tuple(str(word) for word in words)
     return Option(*(names or ("--output", "-o")), metavar="|".join(known), help=description, words=known)
 

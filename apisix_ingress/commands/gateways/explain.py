@@ -1,4 +1,4 @@
-"""`explain`: which route answers a request, and why the others don't."""
+"""`explain`: which route handles a request, and why the others don't."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def explain(
     With -f, the routes come from manifests, otherwise from a gateway. With --config or --kubeconfig, the objects of the
     API server are read too, which explains missing routes.
 
-    Exit 0 if a route answers, 1 if the gateway answers 404, 502 or 503 or if the result depends on conditions that only
-    the gateway can evaluate, 2 on an error.
+    Exit 0 if a route handles the request, 1 if the gateway responds with 404, 502 or 503 or if the result depends on
+    conditions that only the gateway can evaluate, 2 on an error.
 
     Examples:
         apisix-ingress explain https://shop.example.org/cart -f manifests/

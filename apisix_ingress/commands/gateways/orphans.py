@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
 
 _HEADINGS = {
-    "orphans": "managed, without an object (the controller deletes them, or holds unusually many back)",
+    "orphans": "managed, without an object (the controller deletes them, unless they are unusually many)",
     "kept": "managed, of an object that cannot be translated (they stay)",
     "foreign": "of another owner (never touched)",
     "dangling": "refer to a missing record",

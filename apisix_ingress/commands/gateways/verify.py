@@ -50,7 +50,7 @@ ConcurrencyOption = Annotated[
     int, Option(limits=(1, 64), metavar="NUMBER", help="Maximum number of concurrent requests.")
 ]
 SamplesOption = Annotated[
-    int, Option(limits=(20, 5000), metavar="NUMBER", help="Requests to each gateway where traffic is split.")
+    int, Option(limits=(20, 5000), metavar="NUMBER", help="Number of requests to each gateway if traffic is split.")
 ]
 LimitOption = Annotated[
     int, Option(limits=(1, None), metavar="NUMBER", help="Maximum number of distinct requests per round.")
@@ -105,7 +105,7 @@ def verify(
 
     Requests come from Ingresses (-f or --cluster), from access logs and from files; each is sent to both gateways.
     Values that vary from one request to the next are found by repetition and not reported. With --watch, the page of
-    --html is updated after each round, and Ctrl-C ends with the report of the complete rounds.
+    --html is updated after each round, and after Ctrl-C the report covers the complete rounds.
 
     Exit 0 if all responses are equal, 1 if some differ, 2 on an error.
 
@@ -145,7 +145,7 @@ def verify(
     except KeyboardInterrupt:
         if not summary.rounds:
             raise
-        tell([f"interrupted: the report has the {summary.rounds} complete rounds"])
+        tell([f"interrupted: the report covers the {summary.rounds} complete rounds"])
     document = summary.document()
     print_report(document, lines(document), output)
     raise SystemExit(EXIT_FOUND if document["different"] else 0)

@@ -51,7 +51,7 @@ ApisixOption = Annotated[
     Option(
         "--apisix",
         metavar="VERSION",
-        help="Version of APISIX whose plugins are known, e.g. 3.18; none: plugins are not checked.",
+        help="Version of APISIX to check plugins for, e.g. 3.18; none: do not check plugins.",
     ),
 ]
 LiveOption = Annotated[bool, Option("--live", help="Also read the objects of the API server.")]

@@ -161,7 +161,7 @@ def _write(world: World, options: Options, folder: Path, target: str) -> bool:
     try:
         files = write_files(found, folder)
     except FileExistsError:
-        fail(f"--write {folder}: the directory is not empty; name a new one")
+        fail(f"--write {folder}: the directory is not empty; use a new one")
     except OSError as error:
         fail(f"--write {folder}: {error.strerror}")
     counts = Counter(each.effect for each in found.notes)
@@ -171,14 +171,14 @@ def _write(world: World, options: Options, folder: Path, target: str) -> bool:
 
 
 def _preflight(settings: Settings, output: str, given: list[str], connection: Connection) -> NoReturn:
-    """Check the cluster, and end."""
+    """Run the preflight checks and exit."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import take_inventory
     from apisix_ingress.diagnostics.doctor.nginx_preflight import preflight
     from apisix_ingress.diagnostics.doctor.report import doctor_document, doctor_lines
 
     if given or output not in ("text", "json"):
-        fail("--preflight reads the API server, without PATH, and has the formats text and json")
+        fail("--preflight reads the API server: it accepts no PATH, and only the formats text and json")
 
     async def check(step: Step) -> list[Check]:
         async with api_server(settings) as api:

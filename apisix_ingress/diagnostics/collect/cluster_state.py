@@ -62,7 +62,7 @@ async def look(
     Raises:
         KubeError: The API server is unreachable.
     """
-    # It comes first, because it ends soon if the API server does not answer.
+    # It comes first, because it ends soon if the API server does not respond.
     inventory = await take_inventory(api, settings, keep=keep, step=step)
     lease = await see_lease(api, settings.kubernetes, MonotonicClock().now())
     step("reading gateways")

@@ -71,7 +71,7 @@ class SeenGateway:
         self.is_refused = False
         """Whether it rejects the admin key."""
         self.is_away = False
-        """Whether it does not answer at present: the failure may be temporary."""
+        """Whether it does not respond at present: the failure may be temporary."""
         self.snapshot: Snapshot | None = None
         self.listing: ClusterListing | None = None
         self.latency: float | None = None

@@ -100,7 +100,7 @@ class _Reader:
 
         Raises:
             KubeUnreachable: The API server is unreachable.
-            KubeTimeout: It does not answer; every other failure is recorded.
+            KubeTimeout: It does not respond; every other failure is recorded.
         """
         async with self._slots:
             try:
@@ -169,7 +169,7 @@ async def take_inventory(
         step: Receives a description of the current step.
 
     Raises:
-        KubeError: The API server is unreachable, does not answer, or rejects the credentials.
+        KubeError: The API server is unreachable, does not respond, or rejects the credentials.
     """
     options = translation_options(settings)
     world = World(resources(options), wide_ids=options.record_ids == "wide")

@@ -124,7 +124,7 @@ async def read_snapshot(settings: Settings, cluster: str = "", desired: Desired 
 
     Raises:
         ConfigError: No cluster has the name, or its key or certificate is invalid.
-        GatewayError: It did not answer, or rejected the request; the message names the setting to correct.
+        GatewayError: It did not respond, or rejected the request; the message names the setting to correct.
     """
     async with admin_api(settings, cluster) as backend:
         found = await snapshot_of(backend, settings, cluster)
@@ -135,7 +135,7 @@ async def snapshot_of(backend: AdminClient, settings: Settings, cluster: str = "
     """Read every record through an open client.
 
     Raises:
-        GatewayError: It did not answer, or rejected the request.
+        GatewayError: It did not respond, or rejected the request.
     """
     index = find_cluster(settings, cluster)
     chosen, kinds = settings.clusters[index], (*RECORD_KINDS, *OTHER_KINDS)

@@ -28,7 +28,7 @@ async def read_status(url: str, only: Filter) -> JsonObject:
 
     Raises:
         UsageError: Not the URL of a server.
-        IngressError: It does not answer, or the response is not a status.
+        IngressError: It does not respond, or the response is not a status.
     """
     parts = urlsplit(url if "//" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -58,7 +58,7 @@ def _read(place: str, url: str) -> JsonObject:
     except (URLError, HTTPException, OSError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise IngressError(
-            f"controller at {place}: no answer: {reason}; check http.listen, or the port-forward"
+            f"controller at {place}: no response: {reason}; check http.listen, or the port-forward"
         ) from None
     try:
         document = json.loads(content) if len(content) <= LARGEST else None

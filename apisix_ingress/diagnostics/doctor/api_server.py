@@ -44,7 +44,8 @@ def _version(found: JsonObject) -> Check:
     numbers = re.match(r"v?(\d+)\.(\d+)", text)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
-        return warn("api-server", f"its version is {text}", f"upgrade it to {wanted} or later: older ones ignore rules")
+        fix = f"upgrade it to {wanted} or later: older versions ignore rules"
+        return warn("api-server", f"its version is {text}", fix)
     return ok("api-server", f"reachable, version {text or 'unknown'}")
 
 
@@ -55,7 +56,7 @@ def clock_check(name: str, whose: str, skew: float | None) -> Check:
     if abs(skew) <= SKEW_SECONDS:
         return ok(name, f"the clock of {whose} agrees with this machine's")
     words = f"the clock of {whose} is {abs(skew):g} s {'ahead of' if skew > 0 else 'behind'} this machine's"
-    return warn(name, words, "let both use a time server: certificates and tokens depend on the clock")
+    return warn(name, words, "synchronize both clocks with a time server: certificates and tokens depend on them")
 
 
 async def check_rights(api: KubeApi, settings: Settings, account: str) -> Check:
@@ -93,7 +94,7 @@ async def check_crds(api: KubeApi) -> list[Check]:
     remedy = "apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"
     checks = [fail("crds", f"not installed: {', '.join(missing)}", remedy)] if missing else []
     if other:
-        checks.append(warn("crds", f"have another version than this program: {', '.join(other)}", remedy))
+        checks.append(warn("crds", f"have a different version than this program: {', '.join(other)}", remedy))
     return checks or [ok("crds", f"all {found} are installed in the version of this program")]
 
 
@@ -139,7 +140,7 @@ def check_classes(inventory: Inventory, kubernetes: KubernetesSettings) -> Check
     if not any(_is_ingress(item) for item in inventory.ours()):
         return ok("ingress-class", "no IngressClass of this controller, and no Ingress that needs one")
     fix = f"create IngressClass {wanted} with spec.controller {kubernetes.ingress_class_controller}"
-    return warn("ingress-class", f"IngressClass {wanted} does not exist, but Ingresses refer to it or could", fix)
+    return warn("ingress-class", f"IngressClass {wanted} does not exist; Ingresses may refer to it", fix)
 
 
 def _is_ingress(item: CustomObject) -> bool:

@@ -38,11 +38,11 @@ _FLAGS = {
 _DIFFERENT = {
     ("enable-annotation-validation", "false"): (
         "this controller always validates annotations",
-        "correct the values that the report of `migrate` calls not valid",
+        "correct the values that the report of `migrate` lists as invalid",
     ),
     ("enable-ssl-passthrough", "true"): (
         "the annotation ssl-passthrough is not served by APISIX 3.18",
-        "expose these backends with a Service of type LoadBalancer; other hosts need nothing",
+        "expose these backends with a Service of type LoadBalancer; other hosts are not affected",
     ),
 }
 """Flags without a setting, with their values → what differs, and what to do."""
@@ -190,7 +190,7 @@ def _owners(inventory: Inventory) -> Check:
         return ok("owners", "no host of ingress-nginx has routes of other objects")
     shown = ", ".join(f"{host} ({owner})" for host, owner in both[:_SHOWN])
     more = f" and {len(both) - _SHOWN} more" if both[_SHOWN:] else ""
-    fix = "remove one of both before you switch: requests may take the routes of either"
+    fix = "remove one of the two before you switch: a request may match the routes of either"
     return warn("owners", f"hosts that Ingresses of ingress-nginx and other objects serve: {shown}{more}", fix)
 
 
@@ -204,7 +204,7 @@ def _addresses(settings: Settings, found: Found, inventory: Inventory) -> Iterat
         fix = "enable it in the gateway's config.yaml (apisix.proxy_protocol), on the ports of the load balancer"
         yield warn("proxy-protocol", "ingress-nginx expects the PROXY protocol (use-proxy-protocol)", fix)
     if config and config.flag("use-forwarded-headers"):
-        words = "headers of a front proxy are believed (use-forwarded-headers), from proxy-real-ip-cidr"
+        words = "headers of a front proxy in proxy-real-ip-cidr are trusted (use-forwarded-headers)"
         yield ok("forwarded-headers", f"{words}: {config.text('proxy-real-ip-cidr')}")
     publish = settings.kubernetes.status.publish_service
     ours = found.services.get(publish) if publish else None
@@ -220,8 +220,8 @@ def _addresses(settings: Settings, found: Found, inventory: Inventory) -> Iterat
 def _compared(own: str, ours: JsonObject, name: str, theirs: JsonObject) -> Check:
     policies = [str(mapping_in(each.get("spec")).get("externalTrafficPolicy") or "Cluster") for each in (ours, theirs)]
     if policies == ["Cluster", "Local"]:
-        words = f"Service {name} keeps the addresses of clients (externalTrafficPolicy Local), Service {own} does not"
-        fix = "set externalTrafficPolicy: Local there: address lists and limits depend on the addresses"
+        words = f"Service {name} preserves client addresses (externalTrafficPolicy: Local), Service {own} does not"
+        fix = "set it in that Service, too: address lists and limits depend on client addresses"
         return warn("load-balancer", words, fix)
     missing = {port.get("port") for port in _ports(theirs)} - {port.get("port") for port in _ports(ours)}
     if missing:

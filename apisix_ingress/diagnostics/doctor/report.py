@@ -51,7 +51,7 @@ async def examine(
 async def examine_api(
     api: KubeApi, settings: Settings, *, account: str, step: Step, clock: Clock, seen: ClusterState | None = None
 ) -> tuple[list[Check], ClusterState | None]:
-    """Check the API server; return the state that was read, None if it does not answer.
+    """Check the API server; return the state that was read, None if it does not respond.
 
     With `seen`, nothing is listed again.
     """

@@ -44,7 +44,7 @@ async def of_gateway(settings: Settings, cluster: str) -> Evidence:
 
     Raises:
         ConfigError: No cluster has the name, or its key or certificate cannot be used.
-        GatewayError: It did not answer, or rejected the request.
+        GatewayError: It did not respond, or rejected the request.
     """
     records = dict((await read_snapshot(settings, cluster)).bodies)
     return Evidence(records, _origins(records), note=NO_OBJECTS)
@@ -55,7 +55,7 @@ async def of_everything(settings: Settings, cluster: str, step: Step) -> Evidenc
 
     Raises:
         ConfigError: No cluster has the name, or its key or certificate cannot be used.
-        GatewayError: The gateway did not answer, or rejected the request.
+        GatewayError: The gateway did not respond, or rejected the request.
     """
     name = settings.clusters[find_cluster(settings, cluster)].name
     try:

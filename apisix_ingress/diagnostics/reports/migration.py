@@ -18,19 +18,19 @@ MINIMUM = "3.17"
 
 _RISKS = ("high", "medium", "low", "none")
 _TITLES: Mapping[Risk, str] = {
-    "high": "High risk: the Ingress, or a path of it, is not served. Correct these first",
+    "high": "High risk: the Ingress or one of its paths is not served. Correct these first",
     "medium": "Medium risk: clients or backends see a difference. Decide whether it matters",
     "low": "Low risk: only performance differs",
 }
 _NEXT = (
     "Check the cluster: apisix-ingress migrate --preflight.",
-    "Enable ingress_nginx beside the running ingress-nginx; the status of Ingresses is not touched.",
+    "Enable ingress_nginx while ingress-nginx is running; the status of Ingresses is not changed.",
     "Compare both gateways: apisix-ingress verify OLD NEW --cluster --class nginx.",
     "Switch DNS or the load balancer, then set ingress_nginx.update_status.",
     "Uninstall ingress-nginx, but keep its IngressClass.",
 )
 _NO_CONFIG = (
-    "The ConfigMap of ingress-nginx is not known: this report assumes its defaults. Name it with --config-map"
+    "The ConfigMap of ingress-nginx is unknown: this report assumes its defaults. Name it with --config-map"
     " NAMESPACE/NAME (usually ingress-nginx/ingress-nginx-controller); snippets, sizes and timeouts depend on it."
 )
 _OTHER_CONFIG = (
@@ -200,28 +200,28 @@ def _notes(host: HostReport) -> Iterator[str]:
     """Yield how Ingresses of a host affect each other."""
     if host.changed:
         causes, changed = (", ".join(map(_name, keys)) for keys in (host.causes, host.changed))
-        yield f"use-regex or rewrite-target on {causes} makes case-insensitive patterns of the paths of {changed}"
+        yield f"use-regex or rewrite-target on {causes} turns the paths of {changed} into case-insensitive patterns"
     for (path, winner), losers in host.lost.items():
-        yield f"{path} is served by {_name(winner)}, the oldest; not by {', '.join(map(_name, losers))}"
+        yield f"{path} is served by {_name(winner)}, the oldest, not by {', '.join(map(_name, losers))}"
 
 
 def _summary(report: MigrationReport) -> Iterator[str]:
     if not report.ingresses:
         yield "No Ingress belongs to ingress-nginx: no IngressClass of the Ingresses has its controller."
-        yield "Set ingress_nginx.ingress_class, controller_class or watch_ingress_without_class as its flags were."
+        yield "Set ingress_nginx.ingress_class, controller_class or watch_ingress_without_class as in its flags."
         return
     counts = Counter(each.level for each in report.ingresses)
     exact = counts["exact"] + counts["no effect"]
     ingresses, hosts = _count(len(report.ingresses), "Ingress", "es"), _count(len(report.hosts), "host")
     yield (
         f"{ingresses} on {hosts}: {exact} served exactly, "
-        f"{counts['approximate']} with a difference, {counts['refused']} not or not completely."
+        f"{counts['approximate']} with a difference, {counts['refused']} not served completely."
     )
     patterns = sum(len(host.changed) for host in report.hosts)
     lost = sum(len(losers) for host in report.hosts for losers in host.lost.values())
     yield (
         f"use-regex and rewrite-target change {_count(patterns, 'other Ingress', 'es')}; {_count(lost, 'path')} served"
-        " by an older Ingress. Both are as with ingress-nginx."
+        " by an older Ingress. ingress-nginx does the same."
     )
     yield f"Requires APISIX {MINIMUM} or newer."
     if not report.config_read:

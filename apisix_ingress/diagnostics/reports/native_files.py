@@ -18,7 +18,7 @@ from translation.nginx.options import CATCH_ALL
 SHARED = "shared.yaml"
 DIFFERENCES = "DIFFERENCES.md"
 _TITLES: Mapping[Effect, str] = {
-    "closed": "Closed: these paths answer 503, since a protection cannot be expressed",
+    "closed": "Closed: these paths respond with 503, because a protection cannot be expressed",
     "not written": "Not written",
     "differs": "Served with a difference",
 }
@@ -94,7 +94,7 @@ def _counts(found: Manifests) -> str:
     worst = {host: min((_ORDER[note.effect] for note in notes), default=len(_ORDER)) for host, notes in _by_host(found)}
     counts = Counter(worst.values())
     return (
-        f"{len(worst)} hosts: {counts[0]} with closed paths, {counts[1]} not written or not completely,"
+        f"{len(worst)} hosts: {counts[0]} with closed paths, {counts[1]} not written completely,"
         f" {counts[2]} with a difference, {counts[3]} without a known difference."
     )
 

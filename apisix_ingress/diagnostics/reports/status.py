@@ -22,7 +22,7 @@ STATES = ("ok", "failed", "waiting", "pending")
 
 @dataclass(frozen=True, slots=True)
 class Wellness:
-    """The state of an object: ok, failed, waiting (for a gateway that does not answer) or pending."""
+    """The state of an object: ok, failed, waiting (for a gateway that does not respond) or pending."""
 
     state: str
     reason: str = ""

@@ -50,7 +50,7 @@ def headline(document: JsonObject) -> str:
     parts = [f"{' and '.join(wrong)} need{'s' if sum(counts.values()) == 1 else ''} attention"] if wrong else []
     if waiting:
         verb = "waits" if waiting == 1 else "wait"
-        parts.append(f"{_count(waiting, 'object')} {verb} for a gateway that does not answer")
+        parts.append(f"{_count(waiting, 'object')} {verb} for a gateway that does not respond")
     if parts:
         return "; ".join(parts)
     if not document["healthy"]:
@@ -141,7 +141,7 @@ def _led_by(leader: JsonObject) -> str:
             renewed = f", renewed {age:g} s ago" if age is not None else ""
             return f"{leader['holder']} leads{renewed}{where}"
         case "stale":
-            since = f"for {age:g} s" if age is not None else "at any known time"
+            since = f"for {age:g} s" if age is not None else "since an unknown time"
             return f"no leader: {leader['holder']} has not renewed {since}{where}"
         case "free":
             return f"no leader: the last one released the lease{where}"

@@ -1,7 +1,7 @@
 """Waits until an object is in effect: every gateway cluster has confirmed its present generation.
 
 Custom resources are watched for their condition. An Ingress has none: its records are periodically compared with the
-gateways. A gateway that does not answer is not a rejection: it may come back in time.
+gateways. A gateway that does not respond is not a rejection: it may come back in time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MARGIN_SECONDS = 10.0
 
 ABSENT = Wellness("pending", "NotFound", "the object does not exist yet")
 
-UNHEARD = Wellness("pending", "Unavailable", "no answer yet")
+UNHEARD = Wellness("pending", "Unavailable", "no response yet")
 NOT_OURS = Wellness("pending", "NotOurs", "the object does not exist, or its class or namespace is not served")
 
 

@@ -67,7 +67,7 @@ class AdminClient:
         tls: Provides the TLS context of https requests.
         transport: Sends the requests; None: over the network.
         user_agent: The User-Agent of requests, for the gateway's access log.
-        on_request: Called after each request with method, path, HTTP status (None: no answer) and seconds.
+        on_request: Called after each request with method, path, HTTP status (None: no response) and seconds.
         fields: The names of the settings of address and key, for messages.
         largest_list: The maximum size of a list in bytes; a larger list is an error.
     """

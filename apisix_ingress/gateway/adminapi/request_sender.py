@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RequestHook = Callable[[str, str, int | None, float], None]
-"""Called after each request with method, path, HTTP status (None: no answer) and seconds."""
+"""Called after each request with method, path, HTTP status (None: no response) and seconds."""
 
 CONNECT_SHARE = 0.4
 """The share of a request's timeout that establishing a connection may take."""
@@ -108,7 +108,7 @@ class RequestSender:
                 limits = Limits(connect=connect, write=self.timeout, pool=connect, deadline=deadline)
                 return await self.send(method, path, payload, limits=limits)
         except TimeoutError:
-            error = GatewayUnavailable(f"{method} {path}: no answer within {self.timeout:g} s")
+            error = GatewayUnavailable(f"{method} {path}: no response within {self.timeout:g} s")
             raise self._placed(error, f"{method} {path}") from None
 
     async def send(
@@ -188,10 +188,10 @@ class RequestSender:
         if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
             # The wording of a request that ends by its own limit.
             seconds = limits.read if isinstance(error, httpx.ReadTimeout) else limits.write
-            words = f"no answer within {seconds or self.timeout:g} s"
+            words = f"no response within {seconds or self.timeout:g} s"
         else:
             what = f"{what}: {type(error).__name__}"
-        return self._placed(GatewayUnavailable(f"{what}: {words or 'no answer'}", sent=sent), what)
+        return self._placed(GatewayUnavailable(f"{what}: {words or 'no response'}", sent=sent), what)
 
     def _check_repeated(self, reply: Reply, method: str, path: str) -> None:
         """Raise if a write was repeated and then rejected: its first copy may have been carried out nevertheless."""

@@ -128,7 +128,7 @@ def refused_again(reply: Reply, what: str, fields: Fields) -> GatewayUnavailable
     status = reply.status_code
     if status in (401, 403):
         return _unauthorized(status, "when a write was repeated", fields, sent=True)
-    message = f"{what}: HTTP {status} when it was repeated after no answer"
+    message = f"{what}: HTTP {status} when it was repeated after no response"
     return GatewayUnavailable(message, status=status, retry_after=_seconds(reply.headers.get("Retry-After")))
 
 

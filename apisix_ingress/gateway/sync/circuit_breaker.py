@@ -1,4 +1,4 @@
-"""The circuit breaker of a cluster: it stops writes while the cluster does not answer or rejects the admin key.
+"""The circuit breaker of a cluster: it stops writes while the cluster does not respond or rejects the admin key.
 
 While the breaker is tripped, the cluster is probed from time to time and nothing else is sent. A successful probe
 resets the breaker, but does not end the reported outage: a gateway may answer reads and fail writes.
@@ -36,7 +36,7 @@ KEY_CHECK_INTERVAL = 5.0
 """Seconds between two checks whether the admin key was replaced."""
 
 PROBES = Backoff(0.5, 5.0, 0.5)
-"""The time between probes of a cluster that does not answer."""
+"""The time between probes of a cluster that does not respond."""
 
 TRIAL = 1.0
 """Seconds, in addition to the timeout of a write, after which the outage ends if the breaker has not tripped again."""
@@ -102,7 +102,7 @@ class CircuitBreaker:
 
     @property
     def is_away(self) -> bool:
-        """Whether there is an outage because the cluster does not answer, or fails."""
+        """Whether there is an outage because the cluster does not respond, or fails."""
         return self._outage is not None and self._outage.reason in ("unreachable", "failing")
 
     def has_succeeded_since(self, instant: float) -> bool:

@@ -132,7 +132,7 @@ class ClusterSync:
 
     @property
     def is_away(self) -> bool:
-        """Whether writes stopped because the cluster does not answer, which may be temporary."""
+        """Whether writes stopped because the cluster does not respond, which may be temporary."""
         return self._driver.breaker.is_away
 
     @property

@@ -20,9 +20,9 @@ class RecordState:
 
     Attributes:
         kind: applied: the cluster has it as desired; pending: queued or in flight; waiting: for another record;
-            rejected: the gateway rejected it; unreachable: the cluster does not answer.
+            rejected: the gateway rejected it; unreachable: the cluster does not respond.
         message: Why it is not applied: the gateway's error if there was one; without secrets.
-        is_away: Whether the only cause is a cluster that does not answer, which may be temporary.
+        is_away: Whether the only cause is a cluster that does not respond, which may be temporary.
     """
 
     kind: StateKind
@@ -35,7 +35,7 @@ class Outage:
     """A cluster that cannot be written to.
 
     Attributes:
-        reason: unreachable: no answer; failing: an error response; unauthorized: the admin key or the client is
+        reason: unreachable: no response; failing: an error response; unauthorized: the admin key or the client is
             rejected; redirected: the server at the address redirects requests.
         cause: The error as text: the address, what happened, and what to do if that is known.
         since: When the first request failed.

@@ -66,7 +66,7 @@ def explain(error: Exception) -> str:
         case aiohttp.ClientSSLError() | ssl.SSLError():
             return "TLS failed: check the URL's scheme and the client certificate"
         case TimeoutError():
-            return "no answer in time"
+            return "no response in time"
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():
             return "the connection was cut"
         case aiohttp.InvalidURL():

@@ -13,12 +13,12 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import discard
 
 SHARED_SECONDS = 3.0
-"""How long a list is used for other kinds. Many kinds of one group look at the same lists every few seconds."""
+"""How long a list is used for other kinds. Many kinds of one group use the same lists every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A list that was requested, and when; the result is None if the API server answered with 404."""
+    """A list that was requested, and when; the result is None if the API server responded with 404."""
 
     list: asyncio.Task[JsonObject | None]
     at: float

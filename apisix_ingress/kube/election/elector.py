@@ -217,7 +217,7 @@ class LeaderElector:
         try:
             released = await bounded(self._lease.free(), RELEASE_SECONDS, clock=self._clock)
         except (KubeError, TimeoutError) as error:
-            log.warning("lease.not_released", lease=self._options.name, reason=str(error) or "no answer in time")
+            log.warning("lease.not_released", lease=self._options.name, reason=str(error) or "no response in time")
             return
         if released:
             log.info("lease.released", lease=self._options.name)

@@ -197,15 +197,15 @@ class Lease:
         try:
             await bounded(self._touch(seconds) if self.overlaps else self._put(seconds), seconds, clock=self._clock)
         except TimeoutError:
-            raise KubeUnavailable("renewing the lease: no answer in time") from None
+            raise KubeUnavailable("renewing the lease: no response in time") from None
         except KubeNotFound:
             raise LeadershipLost("the lease was deleted") from None
 
     async def _touch(self, seconds: float) -> None:
         """Patch the renew time on the condition that we still hold the lease.
 
-        The patch needs no resourceVersion and thus no answer to the previous renewal. With updates, `renew_deadline`
-        has to cover the answers to two renewals in sequence.
+        The patch needs no resourceVersion and thus not the response to the previous renewal. With updates,
+        `renew_deadline` has to cover the responses to two renewals in sequence.
         """
         operations: list[JsonObject] = [
             {"op": "test", "path": "/spec/holderIdentity", "value": self._options.identity},
@@ -272,7 +272,7 @@ class Lease:
         return lease
 
     def _verified(self, answer: JsonObject) -> JsonObject:
-        """Return the response to a write if it is our Lease: a proxy may answer 200 without a write.
+        """Return the response to a write if it is our Lease: a proxy may respond with 200 without a write.
 
         Raises:
             KubeUnavailable: It is not.

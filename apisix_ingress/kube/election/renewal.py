@@ -77,7 +77,7 @@ class Renewal:
         """Start an attempt if one is due, wait for the next event, and handle finished attempts."""
         now = self._clock.monotonic()
         if now >= give_up:
-            raise LeadershipLost(f"no renewal for {now - self._renewed:.3g} s: {self._lease.problem or 'no answer'}")
+            raise LeadershipLost(f"no renewal for {now - self._renewed:.3g} s: {self._lease.problem or 'no response'}")
         until = min(give_up, self._due())
         if until <= now:
             self._try()

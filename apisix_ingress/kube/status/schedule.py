@@ -18,7 +18,7 @@ A condition can be later in four cases only:
   than a few dozen records queued for sync, as many failures keep it, and successes are written at the low rate.
 * At the start of a term, statuses are checked once the gateways have been compared, or after `app.STATUS_SECONDS`.
 * Another client keeps overwriting our condition: it is restored after `CONFLICT_SECONDS`, which grow with each time.
-* The API server rejects the write or does not answer: it is retried after `RETRY_SECONDS`, which grow with each time.
+* The API server rejects the write or does not respond: it is retried after `RETRY_SECONDS`, which grow with each time.
 """
 
 from __future__ import annotations

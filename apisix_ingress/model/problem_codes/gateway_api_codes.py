@@ -1,11 +1,11 @@
-"""Codes 10: the Gateway API; the words are those of its specification."""
+"""Codes 10: the Gateway API, in the terms of its specification."""
 
 from __future__ import annotations
 
 from apisix_ingress.model.problem_codes.code import KEPT, Code
 
 _DETACHED = "The route is not attached: its condition Accepted for this parent is False."
-_SHARE = "The condition ResolvedRefs is False, and requests for the backend are answered with 500."
+_SHARE = "The condition ResolvedRefs is False, and requests for the backend get a 500 response."
 
 GATEWAY_API_CODES = (
     Code(
@@ -96,7 +96,7 @@ GATEWAY_API_CODES = (
         "AIX1013",
         "UnsupportedPolicy",
         "A BackendTLSPolicy needs a feature that gateways do not support, or conflicts with an older policy",
-        "Requests to the Service are answered with 500, because the connection cannot be verified.",
+        "Requests to the Service get a 500 response, because the connection cannot be verified.",
         "Follow the message: correct the reference, or remove the policy.",
     ),
     Code(

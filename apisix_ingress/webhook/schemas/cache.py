@@ -59,7 +59,7 @@ class SchemaCache:
 
     @property
     def book(self) -> SchemaBook | None:
-        """The latest schemas of the cluster; None while it does not answer."""
+        """The latest schemas of the cluster; None while it does not respond."""
         return self._book
 
     @property

@@ -18,7 +18,7 @@ class Unreachable(Exception):
 
 
 class TooSlow(Exception):
-    """The node did not answer in time."""
+    """The node did not respond in time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ ACTIONS = frozenset(
     )
 )
 LOST = ("drop_reply", "kill_after")
-"""Actions after which no answer comes."""
+"""Actions after which no response comes."""
 START_TIMEOUT = 10.0
 SETTLES = 5.0
 """Seconds that a reader of the journal waits for the gateway's responses."""

@@ -32,7 +32,7 @@ class Entry:
         digest: Of the body; empty without one.
         certificate: Serial number of the client's certificate, or empty.
         rule: The action that met it, or empty.
-        status: What the gateway answered; None: it was not asked, or did not answer.
+        status: What the gateway answered; None: it was not asked, or did not respond.
         response: The status sent to the client; None without one.
         answered: Monotonic seconds at the end of it.
     """

@@ -162,7 +162,7 @@ def test_a_stop_during_an_outage_of_the_gateway_ends_in_time(stage: Stage) -> No
     stage.gateway.pause()
     try:
         stage.apply(route(stage.host))
-        stage.wait_route(says("False", "no answer within 1 s"), "to say that the gateway is away")
+        stage.wait_route(says("False", "no response within 1 s"), "to say that the gateway is away")
         assert own.stop() == 0
     finally:
         stage.gateway.resume()

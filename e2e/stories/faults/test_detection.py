@@ -49,7 +49,7 @@ def until_told(own: Controller, status: int) -> float:
     ("begin", "end", "cause"),
     [
         (DevGateway.kill, DevGateway.start, "Connection refused"),
-        (DevGateway.pause, DevGateway.resume, "no answer within 5 s"),
+        (DevGateway.pause, DevGateway.resume, "no response within 5 s"),
     ],
     ids=["killed", "hanging"],
 )

@@ -253,7 +253,7 @@ async def test_orphans_lists_unmanaged_records_and_only_reads(cli: Cli) -> None:
         clean, document = await cli.json("orphans", "-f", MANIFESTS, *at(gateway))
     assert (got.returncode, got.stderr) == (1, "")
     assert got.stdout.splitlines() == [
-        "managed, without an object (the controller deletes them, or holds unusually many back):",
+        "managed, without an object (the controller deletes them, unless they are unusually many):",
         "  routes/gone (default_gone_r) of ApisixRoute default/gone",
         "of another owner (never touched):",
         "  routes/mine",

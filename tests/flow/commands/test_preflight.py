@@ -118,7 +118,7 @@ async def test_a_host_with_two_owners_is_reported(harness: SurveyHarness) -> Non
 @pytest.mark.parametrize(
     ("ours", "message"),
     [
-        (BALANCER, "keeps the addresses of clients"),
+        (BALANCER, "preserves client addresses"),
         ({**BALANCER, "externalTrafficPolicy": "Local", "ports": [{"port": 80}]}, "lacks ports"),
     ],
 )
@@ -165,4 +165,4 @@ async def test_what_may_not_be_read_is_skipped(harness: SurveyHarness) -> None:
 def test_the_check_accepts_no_manifests(harness: SurveyHarness) -> None:
     got = harness.cli("migrate", "x.yaml", "--preflight")
 
-    assert (got.returncode, "without PATH" in got.stderr) == (2, True)
+    assert (got.returncode, "accepts no PATH" in got.stderr) == (2, True)

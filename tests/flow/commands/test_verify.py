@@ -232,7 +232,7 @@ async def test_an_interrupted_watch_reports_its_complete_rounds(cli: Cli) -> Non
                 await process.wait()
     got = json.loads(out)
     assert (process.returncode, got["different"], got["rounds"] > 0) == (1, 1, True)
-    assert b"interrupted: the report has the" in err
+    assert b"interrupted: the report covers the" in err
 
 
 async def test_arguments_that_cannot_be_used_are_named(cli: Cli) -> None:

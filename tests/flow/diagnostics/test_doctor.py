@@ -243,7 +243,7 @@ async def test_doctor_misses_a_class_for_an_ingress(harness: SurveyHarness) -> N
     (found,) = [each for each in (await harness.ask("doctor"))[1]["checks"] if each["name"] == "ingress-class"]
     assert (found["level"], found["message"]) == (
         "WARN",
-        "IngressClass apisix does not exist, but Ingresses refer to it or could",
+        "IngressClass apisix does not exist; Ingresses may refer to it",
     )
     assert found["fix"] == (
         "create IngressClass apisix with spec.controller apisix.apache.org/apisix-ingress-controller"

@@ -151,7 +151,7 @@ async def test_an_unresponsive_api_server_gets_one_request(
         silent.accept()[0].close()
         with pytest.raises(BlockingIOError):
             silent.accept()
-    want = f"error: API server {place}: GET /version: no answer in time\n"
+    want = f"error: API server {place}: GET /version: no response in time\n"
     assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
 
 
@@ -177,7 +177,7 @@ async def test_a_list_that_is_never_answered_ends_the_others(
     monkeypatch.setattr(inventories, "AT_ONCE", 1)
     monkeypatch.setattr(inventories, "LIST_SECONDS", 0.5)
     harness.server.faults.append(Fault("list", "*", hang=True))
-    with pytest.raises(KubeTimeout, match="no answer in time"):
+    with pytest.raises(KubeTimeout, match="no response in time"):
         await harness.inventory()
     assert [seen.verb for seen in harness.server.seen].count("list") == 1
 

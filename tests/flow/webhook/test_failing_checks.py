@@ -60,7 +60,7 @@ async def test_object_is_allowed_while_the_world_is_not_complete(tmp_path: Path)
 
 
 async def test_gateway_that_is_away_is_a_warning_until_it_is_back(tmp_path: Path) -> None:
-    gateway = Gateway(error=GatewayUnavailable("no answer"))
+    gateway = Gateway(error=GatewayUnavailable("no response"))
     async with serving(tmp_path, gateway, PATIENT, lambda: True) as client:
         got = await client.ask(BAD)
         want = "plugins were not checked: the schemas of gateway cluster default are unknown at present"

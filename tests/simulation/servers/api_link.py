@@ -36,7 +36,7 @@ class LinkTransport:
         """Send a request and yield its response.
 
         Raises:
-            aiohttp.ClientError, TimeoutError: There was no answer.
+            aiohttp.ClientError, TimeoutError: There was no response.
         """
         bound = request.timeout.total or request.timeout.sock_read or math.inf
         await self._reach(request)

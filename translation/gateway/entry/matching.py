@@ -77,8 +77,8 @@ def _is_verified(entry: Entry, listener: Listener) -> bool:
 def guards(entry: Entry, listener: Listener, address: str, options: Options) -> Sequence[tuple[str, dict[str, Any]]]:
     """Return the records, by a suffix of their names, that keep requests of a listener from falling through.
 
-    A gateway also tries routes of less specific hosts. A request that no route of the most specific listener matches is
-    answered with 404. One whose host and server name lead to different listeners is answered with 421. The connection
+    A gateway also tries routes of less specific hosts. A request that no route of the most specific listener matches
+    gets a 404 response. One whose host and server name lead to different listeners gets a 421 response. The connection
     of a client without a verified certificate is closed if the handshake did not fail.
     """
     hosts = {"hosts": [listener.hostname]} if listener.hostname else {}

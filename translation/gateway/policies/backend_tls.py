@@ -132,8 +132,8 @@ def _unsupported(validation: BackendValidation, view: View) -> str:
     """Return which part of a policy gateways do not support, or an empty text."""
     if not can(view, VERIFICATION):
         return (
-            "verification of backends needs APISIX 3.19 or later on all gateways, so requests to the Service are "
-            "answered with 500; upgrade, or remove the policy to send requests without verification"
+            "verification of backends needs APISIX 3.19 or later on all gateways, so requests to the Service get "
+            "a 500 response; upgrade, or remove the policy to send requests without verification"
         )
     if validation.subject_alt_names:
         return "subjectAltNames are not supported; remove them"

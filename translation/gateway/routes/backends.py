@@ -1,6 +1,6 @@
 """Backends of a rule: from references to claims on upstreams, and the problems of invalid references.
 
-An invalid reference keeps its share of the requests, which are answered with 500. As in other routes, no
+An invalid reference keeps its share of the requests, which get a 500 response. As in other routes, no
 endpoint is read here.
 """
 

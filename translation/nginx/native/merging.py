@@ -33,7 +33,7 @@ class Merged:
         main: The backend beside which a canary has its share; None where the plugins answer.
         timeout: Seconds by phase.
         cases: Requests with other backends, first match first: conditions on headers, and the backends.
-        closed: Why it answers 503; empty if it does not.
+        closed: Why it responds with 503; empty if it does not.
         differs: What differs from the provider.
     """
 
@@ -46,7 +46,7 @@ class Merged:
     differs: tuple[str, ...] = ()
 
     def as_closed(self, why: str) -> Merged:
-        """Return a path that answers 503."""
+        """Return a path that responds with 503."""
         return Merged(CLOSED, closed=why)
 
 

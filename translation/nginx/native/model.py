@@ -19,7 +19,7 @@ STEPS = 16
 """Priorities between two routes of the provider: the rules of a canary become routes of their own."""
 
 Effect: TypeAlias = Literal["closed", "not written", "differs"]
-"""`closed`: the path answers 503, since a protection cannot be expressed. `not written`: the manifest lacks it.
+"""`closed`: the path responds with 503, since a protection cannot be expressed. `not written`: the manifest lacks it.
 `differs`: it is served with a difference."""
 
 

@@ -37,7 +37,7 @@ class Plain:
 
     Attributes:
         plugins: By name.
-        closed: Why the path has to answer 503; empty if it does not.
+        closed: Why the path has to respond with 503; empty if it does not.
         differs: What differs from the provider.
     """
 

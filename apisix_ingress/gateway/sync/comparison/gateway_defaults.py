@@ -104,7 +104,7 @@ class Defaults:
         return result
 
     async def learn(self, records: Iterable[Record]) -> None:
-        """Read the missing schemas of some records; stop if the gateway does not answer."""
+        """Read the missing schemas of some records; stop if the gateway does not respond."""
         paths: dict[str, None] = {}
         async for record in in_turns(records):
             paths.update(dict.fromkeys(self._missing_paths(record)))
@@ -113,7 +113,7 @@ class Defaults:
                 for path in paths:
                     await self._load(path)
         except (GatewayError, TimeoutError) as error:
-            self._log.info("defaults.unknown", error=str(error) or "no answer in time")
+            self._log.info("defaults.unknown", error=str(error) or "no response in time")
 
     def filled(self, record: Record, kept: bytes) -> bytes:
         """Return the digest that a record has in the gateway, as far as its defaults are known.

@@ -73,7 +73,7 @@ class SpotCheck:
         """Read until the cluster answers; trip the breaker if it does not within the timeout of one request."""
         began, since = self._clock.monotonic(), self._clock.now()
         end, unreached, tries = began + self._backend.timeout, 0, 0
-        error: GatewayError = GatewayUnavailable("no answer")
+        error: GatewayError = GatewayUnavailable("no response")
         while self._breaker.allows_writes:
             tries += 1
             try:

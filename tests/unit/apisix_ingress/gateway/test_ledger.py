@@ -29,7 +29,7 @@ class PersistentLedger(MemoryLedger):
 
     def _check(self) -> None:
         if self.is_down:
-            raise KubeUnavailable("no answer in time")
+            raise KubeUnavailable("no response in time")
 
     async def keys(self, cluster: str) -> frozenset[RecordKey]:
         self._check()
@@ -131,7 +131,7 @@ async def test_only_records_without_a_label_wait_for_the_ledger() -> None:
         stage.want(rule(), ROUTE_RECORD)
         await asyncio.sleep(10)
         assert stage.log == [("put", "routes/r1")]
-        words = "the ledger cannot be written: no answer in time"
+        words = "the ledger cannot be written: no response in time"
         assert stage.sync.record_state(RULE) == RecordState("waiting", words)
         assert stage.sync.reachable
         ledger.is_down = False
@@ -178,7 +178,7 @@ async def test_what_vanished_while_no_controller_ran_is_forgotten() -> None:
 async def test_a_ledger_that_can_be_read_but_not_written_stops_no_list() -> None:
     class ReadOnly(PersistentLedger):
         async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
-            raise KubeUnavailable("no answer in time")
+            raise KubeUnavailable("no response in time")
 
     stage = ledgered(ReadOnly(RULE), [ROUTE_RECORD], [])
     async with stage.running():

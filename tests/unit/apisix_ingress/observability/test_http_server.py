@@ -92,8 +92,8 @@ async def test_reason_shows_no_secret() -> None:
 async def test_gateway_health_is_worded_as_in_1_8() -> None:
     async with client(make_server()) as get:
         assert await get("/apisix/healthz") == (200, {"status": "ok"})
-    async with client(make_server(gateways=lambda: "cluster a does not answer")) as get:
-        assert await get("/apisix/healthz") == (500, {"status": "cluster a does not answer"})
+    async with client(make_server(gateways=lambda: "cluster a does not respond")) as get:
+        assert await get("/apisix/healthz") == (500, {"status": "cluster a does not respond"})
 
 
 async def test_metrics_are_text() -> None:

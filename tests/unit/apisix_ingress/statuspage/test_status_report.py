@@ -49,7 +49,7 @@ async def test_objects_are_filtered_by_namespace_and_kind_and_listed_all_on_requ
 async def test_a_cluster_that_is_away_is_named_with_its_cause_and_its_objects_wait() -> None:
     harness = stage(ScriptedCluster("down", taken_over=False, outage=AWAY))
     for key in harness.world.desired.records("down"):
-        harness.clusters[0].states[key] = RecordState("unreachable", "no answer", is_away=True)
+        harness.clusters[0].states[key] = RecordState("unreachable", "no response", is_away=True)
     async with served(harness):
         got = await read_status(harness.url, Filter())
     assert names(got) == {"broken": "failed", "web": "waiting"}
@@ -67,7 +67,7 @@ async def test_a_follower_says_that_it_does_not_know_the_gateways() -> None:
 
 
 async def test_an_address_without_a_controller_is_an_error_that_says_what_to_check() -> None:
-    with pytest.raises(IngressError, match=r"controller at http://127.0.0.1:1: no answer: .*port-forward"):
+    with pytest.raises(IngressError, match=r"controller at http://127.0.0.1:1: no response: .*port-forward"):
         await read_status("127.0.0.1:1", Filter())
     with pytest.raises(UsageError, match="write the address of the controller"):
         await read_status("ftp://somewhere", Filter())

@@ -45,7 +45,7 @@ def test_difference_is_named(old: Answer, new: Answer, want: str) -> None:
 def test_missing_answer_is_the_only_difference() -> None:
     (got,) = compared(answer(x_a="1"), Answer(0, error="connection refused or unreachable"))
     assert (got.aspect, got.old, got.new) == ("answer", "status 200", "connection refused or unreachable")
-    assert compared(Answer(0, error="no answer in time"), Answer(0, error="no answer in time")) == []
+    assert compared(Answer(0, error="no response in time"), Answer(0, error="no response in time")) == []
 
 
 def test_error_pages_of_the_two_gateways_are_equal() -> None:

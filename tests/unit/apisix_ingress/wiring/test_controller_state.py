@@ -13,7 +13,7 @@ from apisix_ingress.wiring.controller_state import ControllerState
 from tests.fakes.clock import FakeClock
 from translation.core.options import Options
 
-OUTAGE = Outage("unreachable", "no answer", datetime(2026, 1, 1, tzinfo=UTC))
+OUTAGE = Outage("unreachable", "no response", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 @dataclass
@@ -52,7 +52,7 @@ def make_state(scripted: Scripted) -> ControllerState:
 @pytest.mark.parametrize(
     ("leads", "leader", "outages", "report"),
     [
-        (True, "pod-a", {"east": OUTAGE}, "cluster east: not reachable since 2026-01-01T00:00:00Z: no answer"),
+        (True, "pod-a", {"east": OUTAGE}, "cluster east: not reachable since 2026-01-01T00:00:00Z: no response"),
         (False, "pod-b", {}, "cluster west: wrong key"),
     ],
 )

@@ -17,7 +17,7 @@ from apisix_ingress.wiring.standby_probe import INTERVAL, StandbyProbe
 from tests.fakes.clock import FakeClock
 
 REFUSED = GatewayUnauthorized("the gateway rejects the admin key: set clusters[0].admin_key", status=401)
-AWAY = GatewayUnavailable("no answer")
+AWAY = GatewayUnavailable("no response")
 
 
 @dataclass

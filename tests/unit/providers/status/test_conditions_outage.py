@@ -1,4 +1,4 @@
-"""Conditions of objects that are not in effect only because gateways do not answer."""
+"""Conditions of objects that are not in effect only because gateways do not respond."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.unit.providers.status.test_conditions import OWNER, ROUTE, UPSTREAM, make_world
 
 DOWN = RecordState("unreachable", "PUT routes/1: ConnectError: Connection refused", is_away=True)
-BEHIND = RecordState("waiting", "waits for upstreams/1: PUT upstreams/1: no answer within 5 s", is_away=True)
+BEHIND = RecordState("waiting", "waits for upstreams/1: PUT upstreams/1: no response within 5 s", is_away=True)
 KEYLESS = RecordState("unreachable", "the gateway rejects the admin key (no token): set clusters[0].admin_key")
 REFUSED = RecordState("rejected", f"{AWAY}PUT routes/1: HTTP 503: a")
 

@@ -114,7 +114,7 @@ def test_the_text_starts_with_what_needs_attention_and_why() -> None:
     )
 
     text = "\n".join(text_lines(got))
-    assert "3 Ingresses on 1 host: 1 served exactly, 0 with a difference, 2 not or not completely." in text
+    assert "3 Ingresses on 1 host: 1 served exactly, 0 with a difference, 2 not served completely." in text
     assert "2x enable-modsecurity: " in text
     assert (
         text.index("High risk") < text.index("shop/one") < text.index("Served exactly (1)") < text.index("shop/exact")
@@ -133,9 +133,9 @@ def test_a_host_names_what_one_ingress_does_to_the_others() -> None:
     )
 
     text = "\n".join(text_lines(got))
-    patterns = "use-regex or rewrite-target on shop/regex makes case-insensitive patterns of the paths of"
-    assert f"{patterns} shop/plain, shop/late" in text
-    assert "/a is served by shop/plain, the oldest; not by shop/late" in text
+    patterns = "use-regex or rewrite-target on shop/regex turns the paths of shop/plain, shop/late into"
+    assert f"{patterns} case-insensitive patterns" in text
+    assert "/a is served by shop/plain, the oldest, not by shop/late" in text
 
 
 def test_every_format_names_every_ingress() -> None:

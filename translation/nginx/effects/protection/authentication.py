@@ -41,9 +41,9 @@ class Authentication:
     """The authentication of a location.
 
     Attributes:
-        functions: What runs before the backend is asked, and after.
-        closed: Why it answers 503, as with ingress-nginx, after the annotation and a colon; empty: it does not.
-        shut: Why it answers 503 because it cannot be guarded, in the same form.
+        functions: What runs before and after the request to the backend.
+        closed: Why it responds with 503, as in ingress-nginx, after the annotation and a colon; empty: it does not.
+        shut: Why it responds with 503 because it cannot be guarded, in the same form.
     """
 
     functions: tuple[Function, ...] = ()

@@ -48,7 +48,7 @@ class Upstreams:
         given: JsonObject = orjson.loads(claim.variant.fields) if claim.variant and claim.variant.fields else {}
         if fallback := given.pop("fallback", None) or given.pop("canary_of", None):
             instead = "/".join(fallback[:2])
-            different.append(f"without endpoints {claim.target} answers 503; ingress-nginx asks Service {instead}")
+            different.append(f"without endpoints {claim.target} returns 503; ingress-nginx uses Service {instead}")
         if given.get("key") == FIRST["key"]:
             different.append(_STICKY)
             return ""

@@ -10,7 +10,7 @@ from apisix_ingress.commands.common.output import fail
 @pytest.mark.parametrize(
     ("message", "want"),
     [
-        ("no answer", "error: no answer\n"),
+        ("no response", "error: no response\n"),
         ("first\nsecond", "error: first\nerror: second\n"),
         ("\x1b]0;x\x07 \x9b31m \u202e \r forged", "error: \\x1b]0;x\\x07 \\x9b31m \\u202e \\r forged\n"),
         ("", "error: \n"),

@@ -81,7 +81,7 @@ def test_a_gateway_without_a_key_is_warned_about() -> None:
 
 def test_a_gateway_that_could_not_be_read_fails() -> None:
     gateway = SeenGateway("default", CLUSTER.admin_url, None)
-    gateway.trouble = "no answer"
+    gateway.trouble = "no response"
     assert checked(gateway) == {"gateway default": "FAIL"}
     assert (gateway.counts(), gateway.record_state(RecordKey("routes", "1")).kind) == (Counts(), "unreachable")
 

@@ -20,7 +20,7 @@ CONDITION = {"type": "ResourcesAvailable", "status": "True", "reason": "Resource
     [
         ({**CONDITION, "observedGeneration": 1}, "ok"),
         ({**CONDITION, "observedGeneration": 1, "status": "False"}, "failed"),
-        ({**CONDITION, "observedGeneration": 1, "status": "False", "message": f"{AWAY}no answer"}, "waiting"),
+        ({**CONDITION, "observedGeneration": 1, "status": "False", "message": f"{AWAY}no response"}, "waiting"),
         ({**CONDITION, "observedGeneration": 0}, "pending"),
         (CONDITION, "pending"),
         ({**CONDITION, "observedGeneration": 1, "type": "Other"}, "pending"),
@@ -33,7 +33,7 @@ def test_a_condition_counts_for_the_present_generation_only(condition: Any, stat
 def test_a_computed_condition_is_read_in_the_same_way() -> None:
     assert computed_wellness(None).state == "pending"
     assert computed_wellness(synced(1)).state == "ok"
-    assert computed_wellness(aborted(1, "no answer", away=True)).state == "waiting"
+    assert computed_wellness(aborted(1, "no response", away=True)).state == "waiting"
     assert computed_wellness(aborted(1, "no Service")) == Wellness("failed", "ResourceSyncAborted", "no Service")
 
 

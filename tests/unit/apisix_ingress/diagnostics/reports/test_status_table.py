@@ -17,7 +17,7 @@ EAST: dict[str, Any] = {
     "version": "APISIX/3.18.0",
     "records": COUNTS,
 }
-WEST = {**EAST, "name": "west", "url": "http://w", "reachable": False, "in_sync": False, "trouble": "no answer"}
+WEST = {**EAST, "name": "west", "url": "http://w", "reachable": False, "in_sync": False, "trouble": "no response"}
 ITEM: dict[str, Any] = {
     "object": {"kind": "ApisixRoute", "namespace": "shop", "name": "web"},
     "state": "failed",
@@ -58,7 +58,7 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
         "CLUSTER  STATE       RECORDS                       VERSION        ADMIN API",
         "east     differs     3/5 (1 differing, 1 missing)  APISIX/3.18.0  http://e",
         "west     unreadable  -                             -              http://w",
-        "  no answer",
+        "  no response",
         "",
         "KIND         OK  FAILED  WAITING  PENDING",
         "ApisixRoute  3   1       0        0",
@@ -105,7 +105,7 @@ def test_rows_that_need_attention_are_coloured() -> None:
         ({"healthy": False, "objects": {"Ingress": {**OK, "pending": 2}}}, "2 objects need attention"),
         (
             {"healthy": False, "clusters": [EAST, WEST], "objects": {"Ingress": {**OK, "failed": 1, "waiting": 1}}},
-            "1 object and 1 gateway cluster need attention; 1 object waits for a gateway that does not answer",
+            "1 object and 1 gateway cluster need attention; 1 object waits for a gateway that does not respond",
         ),
     ],
 )

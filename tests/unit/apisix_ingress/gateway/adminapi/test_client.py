@@ -256,7 +256,7 @@ async def test_write_without_an_answer_ends_after_its_timeout() -> None:
     backend = AdminClient("http://g", key, controller="c", timeout=0.01, transport=transport)
     with pytest.raises(GatewayUnavailable) as caught:
         await backend.delete(ROUTE)
-    assert str(caught.value) == "DELETE routes/1a2b: no answer within 0.01 s"
+    assert str(caught.value) == "DELETE routes/1a2b: no response within 0.01 s"
     assert caught.value.sent
 
 
@@ -354,5 +354,5 @@ async def test_a_silent_gateway_has_one_wording_whichever_limit_ends_the_request
 
     with pytest.raises(GatewayUnavailable) as caught:
         await make_backend(silent).look(ROUTE)
-    assert re.fullmatch(r"GET \S+: no answer within \d+ s", str(caught.value))
-    assert re.fullmatch(r"\S+: no answer within \d+ s", caught.value.cause)
+    assert re.fullmatch(r"GET \S+: no response within \d+ s", str(caught.value))
+    assert re.fullmatch(r"\S+: no response within \d+ s", caught.value.cause)

@@ -71,7 +71,7 @@ async def test_other_answers_are_errors_whose_cause_names_the_address(
             lambda: httpx.ConnectError("cannot connect to gateway:80: Connection refused"),
             "gateway:80: Connection refused",
         ),
-        (lambda: httpx.ReadTimeout("silence"), "gateway:80: no answer within 5 s"),
+        (lambda: httpx.ReadTimeout("silence"), "gateway:80: no response within 5 s"),
     ],
 )
 async def test_cause_of_no_answer_is_where_and_why(failure: Callable[[], Exception], cause: str) -> None:

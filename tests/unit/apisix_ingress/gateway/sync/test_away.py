@@ -1,4 +1,4 @@
-"""Whether the state of a record only reports a cluster that does not answer."""
+"""Whether the state of a record only reports a cluster that does not respond."""
 
 import asyncio
 

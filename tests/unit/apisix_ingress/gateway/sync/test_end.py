@@ -116,7 +116,7 @@ async def test_a_follower_closes_at_once() -> None:
         (0.5, GatewayRejected(400, "bad"), 0.0),
         (0.5, GatewayUnavailable("refused", sent=False), 0.0),
         (0.5, GatewayUnavailable("cut off"), 4.5),
-        (5.0, GatewayUnavailable("no answer within 5 s"), 10.0),
+        (5.0, GatewayUnavailable("no response within 5 s"), 10.0),
     ],
 )
 def test_a_write_without_an_answer_is_in_doubt_the_longer_the_later_it_was_given_up(

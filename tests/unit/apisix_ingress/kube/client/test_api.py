@@ -150,7 +150,7 @@ async def test_redirects_to_other_hosts_are_not_followed(tmp_path: Path, server:
 @pytest.mark.parametrize(
     ("fault", "want"),
     [
-        (Fault(hang=True), "no answer in time"),
+        (Fault(hang=True), "no response in time"),
         (Fault(cut=True), "the connection was cut"),
         (Fault(status=200, body="<html>"), "the response is not valid JSON"),
         (Fault(status=200, body="[]"), "the response is not a Kubernetes API object"),

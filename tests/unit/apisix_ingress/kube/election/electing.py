@@ -98,7 +98,7 @@ class LeaseClient:
         delay = self.draw()
         if self.hangs or delay > timeout:
             await self._clock.sleep(timeout)
-            raise KubeUnavailable("no answer in time")
+            raise KubeUnavailable("no response in time")
         if delay:
             await self._clock.sleep(delay)
         if self.error is not None:

@@ -113,7 +113,7 @@ async def test_an_event_in_a_namespace_that_ends_is_dropped_without_a_word() -> 
 
 
 async def test_an_event_is_retried_a_few_times_without_an_api_server() -> None:
-    away = KubeUnavailable("POST events: no answer in time", retry_after=1.0)
+    away = KubeUnavailable("POST events: no response in time", retry_after=1.0)
     api, clock = FailingApi(away, away, away, away), FakeClock()
     with capture_logs() as logs:
         async with sending(api, clock) as recorder:
@@ -123,7 +123,8 @@ async def test_an_event_is_retried_a_few_times_without_an_api_server() -> None:
             recorder.record(WEB, "Warning", "Failed", "second")
             await clock.advance(60)
     assert (api.tries, api.dropped, api.messages) == (5, 1, ["second"])
-    assert [(line["event"], line["problem"]) for line in logs] == [("event.dropped", "POST events: no answer in time")]
+    want = [("event.dropped", "POST events: no response in time")]
+    assert [(line["event"], line["problem"]) for line in logs] == want
 
 
 def test_each_cause_of_a_failure_has_its_own_event_reason() -> None:

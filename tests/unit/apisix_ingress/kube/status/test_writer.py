@@ -161,13 +161,13 @@ class LosingApi(AcceptingApi):
         answer = await super().patch(path, body, manager=manager, timeout=timeout)
         if self.writes == 1:
             self.lost = answer["status"]
-            raise KubeUnavailable("no answer in time")
+            raise KubeUnavailable("no response in time")
         return answer
 
 
 async def test_a_status_that_takes_effect_after_it_was_given_up_is_corrected() -> None:
     clock, api, key = FakeClock(), LosingApi(), key_of("web")
-    wanted = Wanted({key: aborted(1, "the gateway does not answer")})
+    wanted = Wanted({key: aborted(1, "the gateway does not respond")})
     store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
     store.set(CustomObject(Meta("ApisixRoute", "default", "web", uid="u", generation=1), {}))
     writer = StatusWriter(api, {store.kind: store}, wanted, clock=clock, rng=random.Random(1))

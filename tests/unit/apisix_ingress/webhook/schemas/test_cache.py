@@ -91,7 +91,7 @@ async def test_records_are_requested_one_by_one_without_a_complete_list() -> Non
 @pytest.mark.parametrize(
     "error",
     [
-        GatewayUnavailable("no answer"),
+        GatewayUnavailable("no response"),
         GatewayUnauthorized("the gateway rejects the admin key"),
         GatewayRejected(404, "this gateway is standalone"),
         RuntimeError("a mistake of ours"),
@@ -113,7 +113,7 @@ async def test_schemas_are_unknown_from_the_first_failure_to_the_next_success(er
 async def test_age_is_that_of_the_last_answer() -> None:
     cached = Cached()
     await cached.cache.refresh()
-    cached.gateway.answers[f"{BULK}http"] = GatewayUnavailable("no answer")
+    cached.gateway.answers[f"{BULK}http"] = GatewayUnavailable("no response")
     await cached.clock.advance(7)
     await cached.cache.refresh()
     assert cached.cache.age == 7
@@ -169,7 +169,7 @@ async def test_a_missing_plugin_triggers_a_reload_soon_but_not_immediately() -> 
 
 
 async def test_an_unreachable_cluster_is_queried_with_growing_delays() -> None:
-    cached = Cached({f"{BULK}http": GatewayUnavailable("no answer")})
+    cached = Cached({f"{BULK}http": GatewayUnavailable("no response")})
     waits: list[float] = []
 
     async def story() -> None:

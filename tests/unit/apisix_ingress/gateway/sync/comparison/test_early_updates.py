@@ -215,7 +215,7 @@ async def test_a_wide_id_is_updated_as_well() -> None:
 @on_stage
 async def test_a_write_without_an_answer_is_repeated_when_everything_is_translated() -> None:
     stage = restarted(Nodes(team_web0_80=["10.0.0.2"]))
-    failing = FailingBackend(stage, FIRST, GatewayUnavailable("no answer", sent=True))
+    failing = FailingBackend(stage, FIRST, GatewayUnavailable("no response", sent=True))
     async with stage.running(ready=False):
         assert (failing.calls, stage.counts().unknown) == (1, 1)
         failing.error = None

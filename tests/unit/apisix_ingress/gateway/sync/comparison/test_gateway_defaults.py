@@ -196,7 +196,7 @@ async def test_refusal_counts_for_an_hour() -> None:
 @on_stage
 async def test_an_unresponsive_gateway_is_queried_again_later_with_a_short_timeout() -> None:
     gateway, record = Gateway({}), make_record(ROUTE, uri="/", plugins={"p": {}})
-    gateway.error = lambda: GatewayUnavailable("no answer")
+    gateway.error = lambda: GatewayUnavailable("no response")
     for _ in range(2):
         assert not await gateway.is_equal(record, uri="/", priority=0)
     assert gateway.asked == ["schema/route"] * 2

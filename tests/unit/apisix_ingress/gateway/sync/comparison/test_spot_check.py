@@ -1,4 +1,4 @@
-"""The check between audits: a cluster that does not answer, lost its data or got an older backup back."""
+"""The check between audits: a cluster that does not respond, lost its data or got an older backup back."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ async def story_of(fault: str, reason: str, cause: str) -> None:
     ("fault", "reason", "cause"),
     [
         ("down", "unreachable", "connection refused"),
-        ("hung", "unreachable", "no answer within 5 s"),
+        ("hung", "unreachable", "no response within 5 s"),
         ("failing", "failing", "HTTP 503"),
     ],
 )

@@ -160,7 +160,7 @@ async def test_keys_possibly_set_by_an_unanswered_write_count() -> None:
     async def unanswered(record: Record) -> bool:
         in_doubt = await put(record)
         if record.key == YOUNG:
-            raise GatewayUnavailable("no answer")
+            raise GatewayUnavailable("no response")
         return in_doubt
 
     stage.backend.put = unanswered  # type: ignore[method-assign]

@@ -58,7 +58,7 @@ class Belated:
 
         asyncio.get_running_loop().call_later(GIVEN_UP + self._late, carry_out)
         await asyncio.sleep(GIVEN_UP)
-        raise GatewayUnavailable("no answer within 5 s")
+        raise GatewayUnavailable("no response within 5 s")
 
 
 @pytest.mark.parametrize("record", [UPSTREAM_RECORD, RULE], ids=lambda record: record.key.kind)

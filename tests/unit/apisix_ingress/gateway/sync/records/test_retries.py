@@ -21,7 +21,7 @@ from tests.fakes.gateway import make_record
 
 ROUTE, OTHER = RecordKey("routes", "r1"), RecordKey("routes", "r2")
 RECORD = make_record(ROUTE)
-FIRST, LAST = GatewayUnavailable("no answer"), GatewayUnavailable("HTTP 502", status=502)
+FIRST, LAST = GatewayUnavailable("no response"), GatewayUnavailable("HTTP 502", status=502)
 
 
 def fail(slot: RecordSlot, *errors: GatewayUnavailable) -> list[float]:
