@@ -11,7 +11,7 @@ from apisix_ingress.diagnostics.collect.offline import misspelt, settle
 from apisix_ingress.kube.manifests.loader import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
 from apisix_ingress.kube.manifests.locations import START, Locations
 from apisix_ingress.lint.plugins import PluginRules
-from apisix_ingress.lint.rules import useless, watched
+from apisix_ingress.lint.rules import served_as_nginx, useless, watched
 from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, KubeObject
@@ -98,7 +98,8 @@ def find(
     """
     objects = watched(loaded.objects)
     outcome = settle(_merged(live, objects).values(), options)
-    problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, outcome.left_out)]
+    others = {*outcome.left_out, *served_as_nginx(objects.values(), outcome.world.view(), options)}
+    problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, others)]
     problems += [] if plugins is None else plugins.problems(objects.values(), outcome, options)
     problems = [(owner, problem) for owner, problem in problems if owner in objects]
     index = _Index(loaded)

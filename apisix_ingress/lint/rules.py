@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from apisix_ingress.diagnostics.collect.offline import stored
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import imported
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.state.view import View
 from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
-from translation.core.scope import CLASS_ANNOTATION
+from translation.core.options import Options
+from translation.core.scope import CLASS_ANNOTATION, class_is_ours, in_scope, why_not_as_nginx
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
@@ -35,6 +38,33 @@ def useless(
         rule = RESOURCES[key.kind].lint
         if rule and isinstance(item, CustomObject) and key not in strangers:
             yield from ((key, problem) for problem in imported(rule)(item))
+
+
+def served_as_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> Iterator[ObjectKey]:
+    """Yield the Ingresses that are served as ingress-nginx does: its annotations have an effect there."""
+    return (key for key, why in _for_nginx(objects, view, options) if not why)
+
+
+def unserved_notes(objects: Iterable[KubeObject], live: Iterable[KubeObject], options: Options) -> Iterator[str]:
+    """Yield a line for each reason why Ingresses of ingress-nginx are not checked."""
+    given = tuple(objects)
+    view = stored([*live, *given], options).view()
+    skipped: dict[str, list[ObjectKey]] = {}
+    for key, why in _for_nginx(given, view, options):
+        if why:
+            skipped.setdefault(why, []).append(key)
+    for why, keys in skipped.items():
+        which = str(keys[0]) if len(keys) == 1 else f"{len(keys)} Ingresses, such as {keys[0]}"
+        yield f"note: not checked: {which}: {why}"
+
+
+def _for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> Iterator[tuple[ObjectKey, str]]:
+    """Yield the Ingresses for ingress-nginx in watched namespaces, each with the reason why it is not served."""
+    for item in objects:
+        if isinstance(item, CustomObject) and in_scope(item.meta.namespace, view, options):
+            why = None if class_is_ours(item, view, options) else why_not_as_nginx(item, view, options)
+            if why is not None:
+                yield item.meta.key, why
 
 
 def ingress_problems(item: CustomObject) -> Iterator[Problem]:

@@ -36,6 +36,44 @@ async def test_lint_prints_places_and_codes(cli: Cli) -> None:
     assert (await cli.beside("lint", str(QUICKSTART))).stdout == "no problems\n"
 
 
+NGINX = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: %s, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 8m}}
+spec:
+  ingressClassName: nginx
+  rules:
+    - http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
+---
+"""
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n---\n"
+NGINX_CLASS = """\
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+"""
+
+
+async def test_lint_says_that_ingresses_of_ingress_nginx_are_not_checked_and_which_setting_changes_that(
+    cli: Cli,
+) -> None:
+    cli.write("config.yaml", "ingress_nginx: {enabled: true}\n")
+    cli.write("one.yaml", NGINX % "a")
+    cli.write("two.yaml", NGINX % "a" + NGINX % "b" + SERVICE)
+    cli.write("class.yaml", NGINX_CLASS)
+    off = "ingress class nginx belongs to ingress-nginx: set ingress_nginx.enabled to true to serve it\n"
+    missing = "IngressClass nginx does not exist: create it with spec.controller k8s.io/ingress-nginx\n"
+    for arguments, want in [
+        (["one.yaml"], f"note: not checked: Ingress default/a: {off}"),
+        (["two.yaml", "class.yaml"], f"note: not checked: 2 Ingresses, such as Ingress default/a: {off}"),
+        (["one.yaml", "--config", "config.yaml"], f"note: not checked: Ingress default/a: {missing}"),
+        (["two.yaml", "class.yaml", "--config", "config.yaml"], ""),
+    ]:
+        got = await cli.beside("lint", *arguments)
+        assert (got.returncode, got.stdout, got.stderr) == (0, "no problems\n", want)
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "codes"),
     [

@@ -161,7 +161,8 @@ def test_translate_warns_of_objects_that_are_not_ours(cli: Cli) -> None:
     assert (got.returncode, json.loads(got.stdout)["problems"]) == (0, [])
     assert sorted(got.stderr.splitlines()) == [
         "warning: Ingress default/by-annotation: skipped: ingress class traefik is served by another controller",
-        "warning: Ingress default/by-spec: skipped: ingress class nginx is served by another controller",
+        "warning: Ingress default/by-spec: skipped: ingress class nginx belongs to ingress-nginx: set"
+        " ingress_nginx.enabled to true to serve it",
         "warning: Ingress default/without: skipped: it has no class",
     ]
 

@@ -7,7 +7,8 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import Service
 from tests.unit.translation.objects import get, ingress, make, route, service, world
 from translation.core.options import Options
-from translation.core.scope import CLASS_ANNOTATION, is_ours
+from translation.core.scope import CLASS_ANNOTATION, is_ours, why_left_out
+from translation.nginx.options import CONTROLLER, NginxOptions
 
 OURS = "apisix.apache.org/apisix-ingress-controller"
 
@@ -113,3 +114,42 @@ def test_kind_without_class_is_ours() -> None:
     (item,) = found.stores["Service"].values()
     assert isinstance(item, Service)
     assert is_ours(item, found.view(), Options(ingress_class=""))
+
+
+OFF = "ingress class {} belongs to ingress-nginx: set ingress_nginx.enabled to true to serve it"
+OTHER = "ingress class {} is served by another controller"
+
+
+@pytest.mark.parametrize(
+    ("classes", "spec", "annotation", "want_off", "want_on"),
+    [
+        ({"nginx": CONTROLLER}, "nginx", "", OFF.format("nginx"), ""),
+        ({"edge": CONTROLLER}, "edge", "", OFF.format("edge"), ""),
+        ({}, "", "nginx", OFF.format("nginx"), ""),
+        (
+            {},
+            "nginx",
+            "",
+            OFF.format("nginx"),
+            f"IngressClass nginx does not exist: create it with spec.controller {CONTROLLER}",
+        ),
+        ({"nginx": "nginx.org/ingress-controller"}, "nginx", "", OTHER.format("nginx"), OTHER.format("nginx")),
+        ({}, "traefik", "", OTHER.format("traefik"), OTHER.format("traefik")),
+        ({}, "", "", "it has no class", "it has no class"),
+    ],
+)
+def test_ingress_for_ingress_nginx_is_left_out_unless_it_is_enabled(
+    classes: dict[str, str], spec: str, annotation: str, want_off: str, want_on: str
+) -> None:
+    annotations = {CLASS_ANNOTATION: annotation} if annotation else {}
+    objects = [ingress_class(name, controller) for name, controller in classes.items()]
+    found = world(ingress(ingressClassName=spec, annotations=annotations), *objects)
+    item = get(found, "Ingress", "ing")
+    got = [why_left_out(item, found.view(), Options(nginx=nginx)) for nginx in (None, NginxOptions())]
+    assert got == [want_off, want_on]
+
+
+def test_annotation_of_another_class_of_ingress_nginx_is_left_out() -> None:
+    found = world(ingress(annotations={CLASS_ANNOTATION: "nginx"}))
+    options = Options(nginx=NginxOptions(ingress_class="edge"))
+    assert why_left_out(get(found, "Ingress", "ing"), found.view(), options) == OTHER.format("nginx")
