@@ -33,6 +33,7 @@ class Condition:
 
     Attributes:
         causes: What the message reports, one by one; empty: the message as a whole.
+        warning: Mistakes that do not affect the condition, for one Event about kinds without conditions.
     """
 
     status: Literal["True", "False", "Unknown"]
@@ -41,6 +42,7 @@ class Condition:
     generation: int
     type: str = CONDITION_TYPE
     causes: tuple[Cause, ...] = field(default=(), compare=False)
+    warning: Cause | None = field(default=None, compare=False)
 
 
 def synced(generation: int, *notes: str) -> Condition:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from apisix_ingress.gateway.sync.observer import RecordState
@@ -16,6 +16,8 @@ from apisix_ingress.model.condition import Cause, Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.table import kinds_of_records
 from apisix_ingress.model.names import object_name
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.problem_codes.nginx_codes import ANNOUNCED
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
 from providers.cluster_config import ClusterConfigProvider
@@ -96,10 +98,12 @@ class Conditions:
         if report is None:
             return None
         broken = [problem for problem in report.problems if problem.severity != "warning"]
-        if not broken:
-            return self.of_records(owner)
-        causes = [Cause(problem.code, str(problem)) for problem in broken[:_MOST]]
-        return aborted(report.generation, _joined(list(map(str, broken))), causes=causes)
+        if broken:
+            causes = [Cause(problem.code, str(problem)) for problem in broken[:_MOST]]
+            found: Condition | None = aborted(report.generation, _joined(list(map(str, broken))), causes=causes)
+        else:
+            found = self.of_records(owner)
+        return found and replace(found, warning=_warning(report.problems))
 
     def of_records(self, owner: ObjectKey) -> Condition | None:
         """Return the condition of an object from its records alone; None while records are pending."""
@@ -193,6 +197,12 @@ class Conditions:
 def _refs(records: Iterable[Record]) -> Iterator[RecordKey]:
     for record in records:
         yield from sorted(record.refs)
+
+
+def _warning(problems: Iterable[Problem]) -> Cause | None:
+    """Return the warnings to announce as one cause."""
+    found = [each for each in problems if each.code in ANNOUNCED]
+    return Cause(found[0].code, _joined([str(each) for each in found])) if found else None
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from translation.nginx.effects.protection.required_objects import closings
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
 from translation.nginx.sources import read_config, source_of, sources_of_service, why_refused
-from translation.nginx.tables.findings import Finding, judged
+from translation.nginx.tables.findings import UNKNOWN, Finding, judged
 from translation.nginx.tables.verdicts import approximate
 
 _BY_TLS = ("HTTPS", "GRPCS")
@@ -32,6 +32,7 @@ _OTHERS = 32
 
 REFUSED = "NginxNotServed"
 DIFFERS = "NginxDiffers"
+NO_EFFECT = "NginxNoEffect"
 
 
 def judge_ingress(
@@ -55,7 +56,17 @@ def judge_ingress(
     for finding in findings_of(item, view, options, nginx):
         if finding.verdict.level == "approximate":
             builder.warn(DIFFERS, annotation_path(nginx, finding.annotation), finding.verdict.reason)
+        elif finding.verdict.level == "no effect":
+            builder.warn(NO_EFFECT, annotation_path(nginx, finding.annotation), _why_ignored(finding))
     return builder.finish()
+
+
+def _why_ignored(finding: Finding) -> str:
+    if finding.verdict is UNKNOWN:
+        return "unknown annotation: it has no effect; correct its name or remove it"
+    if finding.outcome == "default":
+        return "the value is not valid, so the default applies, as with ingress-nginx; correct or remove it"
+    return f"has no effect: {finding.verdict.reason}"
 
 
 def findings_of(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Iterator[Finding]:

@@ -245,6 +245,7 @@ class ConditionEvents:
         self._recorder = recorder
         self._began = began
         self._announced: dict[ObjectKey, tuple[str, str]] = {}
+        self._warned: dict[ObjectKey, tuple[str, int, str]] = {}
 
     def announce(self, meta: Meta, condition: Condition) -> None:
         """Record an Event for a changed condition; one for each cause of a failure."""
@@ -257,14 +258,32 @@ class ConditionEvents:
             self._recorder.record(meta, "Warning", cause.reason, f"{FAILED_EVENT}{cause.message}")
 
     def announce_once(self, meta: Meta, condition: Condition) -> None:
-        """Record an Event unless it repeats the last one, or reports success of an object older than this process."""
+        """Record an Event unless it repeats the last one, or reports success of an object older than this process.
+
+        Warnings are a separate Event, once per version of the object.
+        """
         news = (condition.reason, condition.message)
         before = self._announced.get(meta.key)
         self._announced[meta.key] = news
         old = before is None and condition.reason == SYNCED and meta.created < self._began
         if before != news and not old:
             self.announce(meta, condition)
+        self._warn_once(meta, condition)
+
+    def _warn_once(self, meta: Meta, condition: Condition) -> None:
+        """Record an Event about the warnings unless it repeats the last one, or they are older than this process.
+
+        The generation alone does not identify a version: edits of annotations do not change it.
+        """
+        warning = condition.warning
+        news = (meta.uid, condition.generation, warning.message if warning else "")
+        before = self._warned.get(meta.key)
+        self._warned[meta.key] = news
+        is_old = before is None and meta.created < self._began
+        if self._recorder is not None and warning is not None and before != news and not is_old:
+            self._recorder.record(meta, "Warning", warning.reason, warning.message)
 
     def forget(self, key: ObjectKey) -> None:
         """Forget a deleted object."""
         self._announced.pop(key, None)
+        self._warned.pop(key, None)

@@ -1,4 +1,4 @@
-"""Codes 0606 and 0607: annotations of ingress-nginx."""
+"""Codes 0606 to 0608: annotations of ingress-nginx."""
 
 from __future__ import annotations
 
@@ -18,8 +18,19 @@ NGINX_CODES = (
         "AIX0607",
         "NginxDiffers",
         "An annotation of ingress-nginx is served with a difference",
-        "The object is published and its condition is True. `lint`, `translate` and the log report the difference.",
+        "The object is published. `lint`, `translate`, the log, the status page and an Event report the difference.",
         "Decide whether the difference in the message matters. "
         "The reference page `ingress-nginx` lists the support for every annotation.",
     ),
+    Code(
+        "AIX0608",
+        "NginxNoEffect",
+        "An annotation of ingress-nginx has no effect",
+        "The object is published without it. `lint`, `translate`, the log, the status page and an Event report it.",
+        "Correct the name of an unknown annotation. Otherwise follow the message: many of these settings belong to the "
+        "whole gateway. Remove the annotation if it is not needed.",
+    ),
 )
+
+ANNOUNCED = frozenset({"NginxDiffers", "NginxNoEffect"})
+"""Warnings that an Event reports, because an Ingress has no conditions."""

@@ -17,7 +17,6 @@ from translation.nginx.ingress import judge_ingress
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of, values_of
 from translation.nginx.sources import is_served, sources_of_host
-from translation.nginx.tables.findings import UNKNOWN, judged
 
 _LITERAL = re.compile(r"/[A-Za-z0-9._/-]*")
 """The Exact and Prefix paths that ingress-nginx accepts (strict-validate-path-type)."""
@@ -37,7 +36,6 @@ def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_ot
         return
     judged_item = judge_ingress(item, view, options, nginx, tells_others=tells_others)
     yield from map(str, judged_item.problems)
-    yield from _without_effect(item, nginx)
     spec = parse_ingress(Builder(item.meta, view, options), item.spec)
     if spec is None:
         return
@@ -46,15 +44,6 @@ def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_ot
     yield from _odd_paths(spec)
     if tells_others:
         yield from _taken(item, spec, view, options, nginx)
-
-
-def _without_effect(item: CustomObject, nginx: NginxOptions) -> Iterator[str]:
-    for finding in judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict):
-        field = f"metadata.annotations[{nginx.prefix}/{finding.annotation}]"
-        if finding.verdict is UNKNOWN:
-            yield f"{field}: unknown annotation: it has no effect; correct its name or remove it"
-        elif finding.outcome == "default":
-            yield f"{field}: {finding.value!r} is not valid: the default applies; correct or remove it"
 
 
 def _odd_paths(spec: IngressSpec) -> Iterator[str]:

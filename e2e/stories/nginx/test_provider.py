@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from e2e.cluster.client import Manifest
@@ -77,6 +78,41 @@ def test_what_is_not_served_is_named_in_an_event_and_the_rest_of_the_host_is_ser
     stage.traffic.until_status(200, stage.host, "/")
     stage.traffic.until_status(503, stage.host, "/closed")
     wait_event(stage, "closed", "Warning")
+
+
+def warnings_about(stage: Stage, name: str) -> list[tuple[str, str]]:
+    """Return reason and message of the warnings about an Ingress, by time."""
+    events = stage.api.events(name, namespace=stage.namespace)
+    return [(each["reason"], each["message"]) for each in events if each["type"] == "Warning"]
+
+
+def test_annotations_without_effect_are_on_the_page_and_in_one_event_for_each_version(stage: Stage) -> None:
+    field = f"metadata.annotations[{PREFIX}/%s]: "
+    unknown = f"{field % 'proxy-reed-timeout'}unknown annotation: it has no effect; correct its name or remove it"
+    buffers = f"{field % 'proxy-max-temp-file-size'}has no effect: Sizes of buffers are settings of the whole gateway"
+    stage.serve()
+    first = start(stage)
+    stage.apply(ingress(stage, proxy_reed_timeout="60", proxy_max_temp_file_size="1m"))
+    stage.traffic.until_status(200, stage.host, "/")
+    wait_event(stage, "web", "NginxNoEffect")
+    ((_, message),) = warnings_about(stage, "web")
+    assert unknown in message
+    assert buffers in message
+    status, body = first.probe("/status/api/problems")
+    shown = [(each["code"], each["severity"]) for each in json.loads(body)["items"]]
+    assert (status, shown) == (200, [("NginxNoEffect", "warning")] * 2)
+    first.stop()
+
+    start(stage)
+    stage.apply(ingress(stage, "late", "/late", foo="bar"))
+    wait_event(stage, "late", "NginxNoEffect")
+    assert warnings_about(stage, "web") == [("NginxNoEffect", message)]
+
+    stage.apply(ingress(stage, proxy_reed_timeout="60"))
+    stage.api.wait(
+        "Ingress", "web", lambda _: len(warnings_about(stage, "web")) == 2, "a new Event", namespace=stage.namespace
+    )
+    assert {each for _, each in warnings_about(stage, "web")} == {message, unknown}
 
 
 def test_a_restart_writes_nothing(stage: Stage) -> None:

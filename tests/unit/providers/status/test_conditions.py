@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from apisix_ingress.gateway.sync.observer import RecordState
-from apisix_ingress.model.condition import Condition, aborted, synced
+from apisix_ingress.model.condition import Cause, Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
@@ -59,6 +59,22 @@ def test_errors_and_degradations_are_shown_regardless_of_the_clusters() -> None:
 def test_warning_does_not_hinder_success() -> None:
     warning = Problem("C", "odd", severity="warning")
     assert condition_of(make_world(ROUTE, problems=[warning]), FakeCluster()) == synced(3)
+
+
+def test_warnings_about_annotations_of_ingress_nginx_are_one_cause_beside_the_condition() -> None:
+    warnings = [
+        Problem("NginxNoEffect", "unknown", "metadata.annotations[a]", severity="warning"),
+        Problem("PluginTwice", "odd", "spec.c", severity="warning"),
+        Problem("NginxDiffers", "differs", severity="warning"),
+    ]
+    broken = Problem("A", "a is missing", "spec.a")
+    for problems in (warnings, [broken, *warnings]):
+        got = condition_of(make_world(ROUTE, problems=problems), FakeCluster())
+        assert got is not None
+        assert got.warning == Cause("NginxNoEffect", "metadata.annotations[a]: unknown; differs")
+    got = condition_of(make_world(ROUTE, problems=warnings[1:2]), FakeCluster())
+    assert got is not None
+    assert got.warning is None
 
 
 def test_a_host_of_several_namespaces_is_reported_and_the_condition_stays_true() -> None:

@@ -73,6 +73,21 @@ def test_an_ingress_with_an_invalid_value_leaves_the_rest_of_the_host_alone() ->
     assert [problem.code for owner, problem in outcome.problems if owner.name == "bad"] == ["NginxNotServed"]
 
 
+def test_annotations_without_effect_are_warnings_that_say_why() -> None:
+    outcome = translated(
+        ingress("web", ("/", "Prefix"), foo="1", proxy_max_temp_file_size="1m", ssl_redirect="maybe", canary_weight="9")
+    )
+
+    assert {problem.path.rpartition("/")[2][:-1]: problem.message for _, problem in outcome.problems} == {
+        "foo": "unknown annotation: it has no effect; correct its name or remove it",
+        "proxy-max-temp-file-size": "has no effect: Sizes of buffers are settings of the whole gateway (nginx_config"
+        " in config.yaml).",
+        "ssl-redirect": "the value is not valid, so the default applies, as with ingress-nginx; correct or remove it",
+        "canary-weight": "has no effect: It is only used together with canary, as in ingress-nginx.",
+    }
+    assert {(problem.code, problem.severity) for _, problem in outcome.problems} == {("NginxNoEffect", "warning")}
+
+
 def test_a_path_whose_protection_cannot_be_made_answers_503() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), enable_modsecurity="true")))
 

@@ -5,6 +5,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import cast
 
 from structlog.testing import capture_logs
@@ -12,7 +13,7 @@ from structlog.testing import capture_logs
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeUnavailable
 from apisix_ingress.kube.status.events import BESIDE_CHANGES_SECONDS, FAILED_EVENT, ConditionEvents, EventRecorder
 from apisix_ingress.kube.status.interface import Load, StatusObserver
-from apisix_ingress.model.condition import Cause, aborted
+from apisix_ingress.model.condition import Cause, Condition, aborted, synced
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import Meta
 from apisix_ingress.runtime.term import Term
@@ -143,3 +144,39 @@ def test_each_cause_of_a_failure_has_its_own_event_reason() -> None:
         ("Warning", "SecretNotFound", f"{FAILED_EVENT}spec.b: no Secret"),
         ("Warning", "ResourceSyncAborted", f"{FAILED_EVENT}whole"),
     ]
+
+
+def test_warnings_are_one_event_for_each_version_and_none_about_versions_before_the_start() -> None:
+    told: list[tuple[str, str, str]] = []
+
+    class Recorder:
+        def record(self, meta: Meta, type: str, reason: str, message: str) -> None:
+            if type == "Warning":
+                told.append((meta.name, reason, message))
+
+    events = ConditionEvents(cast("EventRecorder", Recorder()), began="2026-01-02T00:00:00Z")
+    old = Meta("Ingress", "default", "old", created="2026-01-01T00:00:00Z")
+    new = Meta("Ingress", "default", "new", created="2026-01-03T00:00:00Z")
+
+    def warned(generation: int, message: str) -> Condition:
+        return replace(synced(generation), warning=Cause("NginxNoEffect", message) if message else None)
+
+    for meta in (old, new):
+        for each in (
+            warned(1, "a"),
+            warned(1, "a"),
+            warned(1, "a; b"),
+            warned(2, "a; b"),
+            warned(2, ""),
+            warned(2, "a"),
+        ):
+            events.announce_once(meta, each)
+    reason = "NginxNoEffect"
+    after = ["a; b", "a; b", "a"]
+    assert told == [
+        *(("old", reason, message) for message in after),
+        *(("new", reason, message) for message in ("a", *after)),
+    ]
+    events.forget(new.key)
+    events.announce_once(replace(new, uid="2"), warned(1, "a"))
+    assert told[-1] == ("new", reason, "a")
