@@ -56,7 +56,7 @@ def as_json(report: MigrationReport) -> JsonObject:
     return {
         "verdict": report.level,
         "minimumApisix": MINIMUM,
-        "counts": {level: counts[level] for level in ("exact", "approximate", "refused")},
+        "counts": {level: counts[level] for level in ("exact", "approximate", "refused", "no effect")},
         "risks": {risk: risks[risk] for risk in _RISKS},
         "reasons": [{"reason": reason, "count": count} for reason, count in _reasons(report)],
         "hosts": [_host(each) for each in report.hosts],

@@ -121,6 +121,20 @@ def test_the_text_starts_with_what_needs_attention_and_why() -> None:
     )
 
 
+def test_the_counts_of_the_document_are_those_of_all_ingresses() -> None:
+    got = as_json(
+        report(
+            ingress("plain", ("/a", "Prefix")),
+            ingress("cors", ("/b", "Prefix"), enable_cors="true"),
+            ingress("misspelt", ("/c", "Prefix"), foo="bar"),
+            ingress("closed", ("/d", "Prefix"), enable_modsecurity="true"),
+        )
+    )
+
+    assert got["counts"] == {"exact": 2, "approximate": 0, "refused": 1, "no effect": 1}
+    assert sum(got["counts"].values()) == len(got["ingresses"])
+
+
 def test_without_ingresses_of_the_class_the_report_says_what_to_set() -> None:
     assert "controller_class" in "\n".join(text_lines(report()))
 
