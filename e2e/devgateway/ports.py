@@ -6,13 +6,13 @@ import itertools
 import os
 import socket
 
-# Below the range that outgoing connections take their own port from (net.ipv4.ip_local_port_range begins at 32768):
-# a port of that range may be taken between the moment it is chosen and the moment somebody listens on it.
+# Below the range of ports for outgoing connections (net.ipv4.ip_local_port_range begins at 32768): a port of that range
+# may be taken after it is chosen and before a process listens on it.
 PORTS = range(10_240, 21_000)
 INNER_PORTS = range(21_000, 32_000)
 """For a process that got ports from its parent: these look free, because no process listens there yet."""
 _STRIDE = 211
-# Processes that choose at the same time begin at different places.
+# Processes that choose at the same time begin at different ports.
 _turns = itertools.count(os.getpid() * 7919)
 
 

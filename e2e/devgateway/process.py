@@ -25,9 +25,9 @@ LISTENERS = frozenset(("admin", "proxy", "tls", "etcd"))
 
 
 class DevGateway:
-    """One gateway with an etcd of its own; the ports and the data stay the same over a restart.
+    """One gateway with its own etcd; it keeps its ports and data across restarts.
 
-    Use it as a context manager, or call `start` and, in the end, `stop`. `etcd` names an etcd to share instead, which
+    Use it as a context manager, or call `start` and later `stop`. `etcd` names an etcd to share instead, which
     makes several gateways one cluster. All methods block.
     """
 
@@ -44,7 +44,7 @@ class DevGateway:
         faults: bool = True,
         command: Sequence[str] = (),
     ) -> None:
-        """Choose ports that are not given; `command` is put before the interpreter (to enter a network namespace)."""
+        """Choose ports that are not specified; `command` precedes the interpreter (to enter a network namespace)."""
         self.admin_key = admin_key
         self.admin_address = f"{host}:{admin_port or free_port(host)}"
         self.proxy_address = f"{host}:{proxy_port or free_port(host)}"
@@ -66,11 +66,11 @@ class DevGateway:
         addresses = ["--admin", self.admin_address, "--proxy", self.proxy_address, "--tls", self.tls_address]
         return [sys.executable, "-m", "e2e.devgateway", "--admin-key", self.admin_key, *where, *addresses]
 
-    # --- addresses
+    # Addresses.
 
     @property
     def admin_url(self) -> str:
-        """The base URL of the Admin API, as the controller wants it."""
+        """The base URL of the Admin API, in the form of the controller's settings."""
         return f"http://{self.admin_address}/apisix/admin"
 
     @property
@@ -79,12 +79,12 @@ class DevGateway:
 
     @property
     def pid(self) -> int:
-        """The process id; raises RuntimeError if it does not run."""
+        """The process id; raises RuntimeError if the process is not running."""
         if self._process is None or self._process.poll() is not None:
             raise RuntimeError("the gateway does not run")
         return self._process.pid
 
-    # --- life
+    # Lifecycle.
 
     def __enter__(self) -> DevGateway:
         self.start()
@@ -124,7 +124,7 @@ class DevGateway:
         return {name} if url else set()
 
     def stop(self) -> None:
-        """End it with SIGTERM and wait; it is killed if it does not end."""
+        """Terminate it with SIGTERM and wait; it is killed if it does not exit."""
         process = self._process
         if process is None or process.poll() is not None:
             return
@@ -135,18 +135,18 @@ class DevGateway:
             self.kill()
 
     def kill(self) -> None:
-        """End it with SIGKILL; its etcd ends with it."""
+        """Kill it with SIGKILL; its etcd is killed, too."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait(STOP_TIMEOUT)
 
     def restart(self) -> None:
-        """Stop and start again; records stay."""
+        """Restart it; records are kept."""
         self.stop()
         self.start()
 
     def pause(self) -> None:
-        """Stop it from running (SIGSTOP): connections hang."""
+        """Suspend it (SIGSTOP): connections hang."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -156,14 +156,14 @@ class DevGateway:
         if self._process is not None:
             self._process.send_signal(number)
 
-    # --- records
+    # Records.
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Send one Admin API request (`/routes/1`); returns (status, decoded answer)."""
+        """Send one Admin API request (`/routes/1`); returns (status, decoded response)."""
         return self._request(method, "/apisix/admin" + path, body, {"X-API-KEY": self.admin_key})
 
     def put(self, path: str, body: object) -> Any:
-        """PUT a record and return its stored value; raises AssertionError if it is refused."""
+        """PUT a record and return its stored value; raises AssertionError if it is rejected."""
         status, answer = self.call("PUT", path, body)
         if status not in (200, 201):
             raise AssertionError(f"PUT {path} was refused with {status}: {answer}")
@@ -176,14 +176,14 @@ class DevGateway:
             raise AssertionError(f"the list of {kind} was refused with {status}: {answer}")
         return {item["key"].split(f"/{kind}/", 1)[1]: item["value"] for item in answer["list"]}
 
-    # --- what `--faults` enables
+    # Functions that `--faults` enables.
 
     def write_log(self, after: int = 0) -> list[dict[str, Any]]:
         """Return the writes so far: seq, received, monotonic, time, method, path, status, user_agent, writer.
 
-        They stand in the order of their answers: `received` and `monotonic` are the seconds of the machine's monotonic
-        clock when the request came and when it was answered. A status of None was kept from being done by a fault.
-        `after` skips that many entries. Every start begins a new log.
+        They are in the order of their responses: `received` and `monotonic` are the seconds of the machine's monotonic
+        clock when the request arrived and when the response was sent. Without a status, a fault prevented the write.
+        `after` skips that many entries. Each start begins a new log.
         """
         log: list[dict[str, Any]] = self._control("GET", f"log?after={after}")
         return log
@@ -199,7 +199,7 @@ class DevGateway:
         body: str | None = None,
         times: int | None = None,
     ) -> None:
-        """Play `reset`, `drop_reply`, `status`, `delay` or `hang` on matching Admin API requests."""
+        """Inject `reset`, `drop_reply`, `status`, `delay` or `hang` on matching Admin API requests."""
         rule: dict[str, Any] = {"match": {"method": method, "path": path}, "action": action}
         self._control("POST", "faults", rule | {"status": status, "delay": delay, "body": body, "times": times})
 
@@ -232,7 +232,7 @@ class DevGateway:
 
 
 def _pump(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
-    """Pass the output on line by line and end with None; it must be read or the gateway would block."""
+    """Forward the output line by line, then None; without a reader the gateway would block."""
     if process.stdout is not None:
         with process.stdout:
             for line in process.stdout:

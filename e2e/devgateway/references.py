@@ -1,4 +1,4 @@
-"""Who refers to whom: an index over the watched records, for existence checks and deletion guards."""
+"""References between records: an index over the watched records, for existence checks and deletion guards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINKS: dict[str, tuple[tuple[str, str], ...]] = {
     "stream_routes": (("service_id", "services"),),
     "consumers": (("group_id", "consumer_groups"),),
 }
-"""Fields that a deletion guard looks at; a stream route's upstream is not guarded by the gateway either."""
+"""Fields that a deletion guard checks; as in the gateway, the upstream of a stream route is not guarded."""
 
 GUARDS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "upstreams": (
@@ -52,7 +52,7 @@ def split_upstreams(plugins: object) -> Iterator[str]:
 
 
 def credentials_of(plugins: object) -> Iterator[Target]:
-    """Yield (plugin, what identifies the consumer) in the clear."""
+    """Yield (plugin, credential of the consumer), decrypted."""
     for plugin, field in CREDENTIAL_KEYS.items():
         conf = plugins.get(plugin) if isinstance(plugins, dict) else None
         if isinstance(conf, dict) and isinstance(value := conf.get(field), str):
@@ -60,7 +60,7 @@ def credentials_of(plugins: object) -> Iterator[Target]:
 
 
 def links_of(record: Record) -> dict[Target, bool]:
-    """Return what a record refers to → whether only a plugin of it does."""
+    """Return record that is referred to → whether only a plugin refers to it."""
     plugins = record.value.get("plugins")
     found = {("upstreams", upstream): True for upstream in split_upstreams(plugins)}
     transcode = plugins.get("grpc-transcode") if isinstance(plugins, dict) else None
@@ -73,7 +73,7 @@ def links_of(record: Record) -> dict[Target, bool]:
 
 
 class References:
-    """Answers existence and use; follows the store's memory."""
+    """Knows which records exist and are in use, from the store's memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -84,7 +84,7 @@ class References:
         store.subscribe(self._changed)
 
     async def need(self, kind: str, label: str, name: object) -> None:
-        """Refuse unless the record exists; etcd being away is refused the same way, as the gateway does."""
+        """Reject unless the record exists; as in the gateway, an unavailable etcd has the same result."""
         message = f"failed to fetch {label} info by {label} id [{name}]"
         try:
             found = await self._store.exists(f"{PREFIX}{kind}/{name}")
@@ -94,7 +94,7 @@ class References:
             raise Refused(f"{message}, response code: 404")
 
     def guard(self, kind: str, name: str) -> None:
-        """Refuse to delete a record that is in use."""
+        """Reject the deletion of a record that is in use."""
         users = self._users.get((kind, name))
         if not users:
             return
@@ -111,12 +111,12 @@ class References:
         return str(record.value.get("type", "server")) if record else "server"
 
     def consumer_of(self, plugin: str, credential: str) -> str | None:
-        """Return the consumer who holds a credential (an API key, a user name), or None."""
+        """Return the consumer that has a credential (an API key, a user name), or None."""
         holders = self._credentials.get((plugin, credential))
         return next(iter(holders.values())) if holders else None
 
     def check_unique(self, plugins: Body, consumer: str) -> None:
-        """Refuse credentials that another consumer holds."""
+        """Reject credentials that another consumer has."""
         for plugin, credential in credentials_of(plugins):
             for holder in self._credentials.get((plugin, credential), {}).values():
                 if holder != consumer:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 DEFAULT_KEYS = ("qeddd145sfvddff3", "edd1c9f0985e76a2")
-"""What an unchanged APISIX configuration uses; public knowledge, protects nothing."""
+"""The keys in APISIX's default configuration, which are public."""
 
 
 def _cipher(key: str) -> Cipher[modes.CBC]:
@@ -25,7 +25,7 @@ def encrypt(plain: str) -> str:
 
 
 def decrypt(secret: str) -> str | None:
-    """Decrypt with whichever key fits, or None."""
+    """Decrypt with the first key that fits, or return None."""
     try:
         data = base64.b64decode(secret, validate=True)
     except (binascii.Error, ValueError):

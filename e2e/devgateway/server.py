@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says; addresses are `host:port`, of proxy and tls several separated by commas."""
+    """The options of the command line; addresses are `host:port`, for proxy and tls several separated by commas."""
 
     admin: str = "127.0.0.1:9180"
     proxy: str = "127.0.0.1:9080"
@@ -40,12 +40,12 @@ class Options:
 
 
 async def refuse(connection: Connection) -> None:
-    """Answer what is not HTTP."""
+    """Respond to data that is not HTTP."""
     await connection.respond(400, HTML, error_page(400))
 
 
 class Gateway:
-    """An async context: everything runs inside it."""
+    """An async context manager: everything runs inside it."""
 
     def __init__(self, options: Options, say: Say) -> None:
         self._options = options

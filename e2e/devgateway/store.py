@@ -1,7 +1,7 @@
-"""Records in etcd under the keys that APISIX uses, and their watched copy in memory; no rule about their content.
+"""Records in etcd under the keys that APISIX uses, and their watched copy in memory; their content is not checked.
 
-Every write goes to etcd and is answered when the watch has brought it back into memory, so what the data plane and
-the deletion guards see is never older than the last answer of the Admin API.
+A write to etcd returns when the watch has delivered it to memory, so the data plane and the deletion guards are
+never behind the last response of the Admin API.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from e2e.devgateway.etcd import EtcdClient, EtcdDown, EtcdRefused, KeyValue, dec
 
 PREFIX = "/apisix/"
 BATCH = 100
-"""Writes in one etcd transaction; etcd allows 128 operations."""
+"""Maximum number of writes in one etcd transaction; etcd allows 128 operations."""
 BATCH_BYTES = 1_000_000
-"""An etcd with its defaults refuses requests above 1.5 MiB; one record may be larger than this, but goes alone."""
+"""By default, etcd rejects requests above 1.5 MiB; a record larger than this limit is sent alone."""
 CATCH_UP_TIMEOUT = 10.0
 RECONNECT_DELAY = 0.2
 
@@ -35,7 +35,7 @@ class Conflict(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: `key` is whole (`/apisix/routes/1`), `name` what follows the kind."""
+    """One record: `key` is the full key (`/apisix/routes/1`), `name` the part after the kind."""
 
     key: str
     kind: str
@@ -45,7 +45,7 @@ class Record:
     modified: int
 
     def as_item(self) -> Body:
-        """Return the Admin API's view of it."""
+        """Return it as the Admin API returns it."""
         return {
             "key": self.key,
             "value": self.value,
@@ -98,7 +98,7 @@ class Store:
         self.connected = False
 
     async def start(self) -> None:
-        """Load everything and follow it; raises EtcdDown if etcd does not respond."""
+        """Load everything and watch it; raises EtcdDown if etcd does not respond."""
         await self._load()
         ready = asyncio.Event()
         self._tasks = [
@@ -117,23 +117,23 @@ class Store:
         self._listeners.append(listener)
 
     def kind(self, kind: str) -> dict[str, Record]:
-        """Return the watched records of a kind by name, in the order the data plane learned of them."""
+        """Return the watched records of a kind by name, in the order in which the data plane received them."""
         return self._memory.kinds.setdefault(kind, {})
 
-    # --- reads from etcd
+    # Reads from etcd.
 
     async def get(self, key: str) -> Record | None:
-        """Read one record from etcd itself; raises EtcdDown."""
+        """Read one record directly from etcd; raises EtcdDown."""
         _, pairs = await self._range(key)
         return read_record(pairs[0]) if pairs else None
 
     async def below(self, prefix: str) -> list[Record]:
-        """Read every record below `prefix` from etcd itself, by key; raises EtcdDown."""
+        """Read every record below `prefix` directly from etcd, by key; raises EtcdDown."""
         _, pairs = await self._range(prefix, end=prefix_end(prefix))
         return [record for pair in pairs if (record := read_record(pair)) is not None]
 
     async def exists(self, key: str) -> bool:
-        """Return whether a record is there: from memory while the watch lives, else from etcd; raises EtcdDown."""
+        """Return whether a record exists: from memory while the watch is active, else from etcd; raises EtcdDown."""
         kind, _, name = key.removeprefix(PREFIX).partition("/")
         return (self.connected and name in self.kind(kind)) or await self.get(key) is not None
 
@@ -143,7 +143,7 @@ class Store:
         except EtcdRefused as error:
             raise EtcdDown(str(error)) from error
 
-    # --- writes
+    # Writes.
 
     async def put(self, key: str, value: Body, *, ttl: int | None = None) -> bool:
         """Write a record; returns True if it is new; raises EtcdDown."""
@@ -167,7 +167,7 @@ class Store:
         await self._caught_up(revision)
 
     async def delete(self, key: str, *, below: bool = False) -> bool:
-        """Delete a record, or everything below a prefix; returns False if there was nothing; raises EtcdDown."""
+        """Delete a record, or everything below a prefix; returns False if nothing existed; raises EtcdDown."""
         if not below:
             return await self._submit(key, {"request_delete_range": {"key": encode(key)}})
         operation = {"request_delete_range": {"key": encode(key), "range_end": prefix_end(key)}}
@@ -180,13 +180,13 @@ class Store:
         return existed
 
     async def next_id(self) -> str:
-        """Draw the next generated id: a store revision of twenty digits, as APISIX does."""
+        """Return the next generated id: a store revision of twenty digits, as APISIX does."""
         operation = {"request_put": {"key": encode(PREFIX + "gen_id"), "value": encode("1")}}
         _, revision, _ = await self._client.transaction([operation])
         return f"{revision:020d}"
 
     async def _submit(self, key: str, operation: Body) -> bool:
-        """Queue one operation; returns whether the key existed, once memory has the change."""
+        """Queue one operation; return whether the key existed, once the change is in memory."""
         if not self.connected:
             await self._client.range(PREFIX)
         done: asyncio.Future[tuple[bool, int]] = asyncio.get_running_loop().create_future()
@@ -198,7 +198,7 @@ class Store:
         return existed
 
     async def _write_batches(self) -> None:
-        """Gather what is queued while a transaction is in flight: concurrent writers share the round trip."""
+        """Collect operations while a transaction is in flight, so that concurrent writers share a round trip."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -228,10 +228,10 @@ class Store:
             if not write.done.done():
                 write.done.set_result((_existed(response), revision))
 
-    # --- the watched copy
+    # The watched copy.
 
     async def _caught_up(self, revision: int) -> None:
-        """Wait until memory has seen `revision`."""
+        """Wait until memory contains `revision`."""
         if self._memory.revision >= revision:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -242,7 +242,7 @@ class Store:
             raise EtcdDown("the watch did not bring the write back") from error
 
     async def _load(self) -> None:
-        """Read everything afresh; the order in memory becomes that of the keys, as after an APISIX restart."""
+        """Read everything again; the order in memory becomes that of the keys, as after an APISIX restart."""
         revision, pairs = await self._range(PREFIX, end=prefix_end(PREFIX))
         fresh = {record.key: record for pair in pairs if (record := read_record(pair)) is not None}
         for records in list(self._memory.kinds.values()):

@@ -1,4 +1,4 @@
-"""The parts of the Admin API that touch no record: schemas, the plugin list, validation without a write."""
+"""The parts of the Admin API that change no record: schemas, the plugin list, validation without a write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_FOUND = "plugin not found in subsystem http"
 
 
 class Extras:
-    """Answers them."""
+    """Handles requests for schemas, plugins and validation."""
 
     def __init__(self, references: References) -> None:
         self._references = references
@@ -37,7 +37,7 @@ class Extras:
         return json_answer(200, schemas.MAIN[name])
 
     def plugins(self, method: str, path: list[str], query: dict[str, str]) -> Answer:
-        """Return the names, all schemas, or one plugin's schema; `reload` does nothing."""
+        """Return the names or schemas of all plugins, or the schema of one plugin; `reload` does nothing."""
         if path == ["reload"]:
             if method == "PUT":
                 return text_answer(200, "done")
@@ -59,7 +59,7 @@ class Extras:
         return json_answer(200, plugin.schema)
 
     def validate_one(self, name: str, conf: Any) -> Answer:
-        """Check one record against its JSON schema alone."""
+        """Validate one record against its JSON schema only."""
         resource = RESOURCES.get(name)
         if resource is None:
             return json_answer(404, {"error_msg": f"Unsupported resource type: {name}"})
@@ -69,7 +69,7 @@ class Extras:
         return text_answer(200, "") if error is None else json_answer(400, {"error_msg": error})
 
     async def validate_all(self, document: Any) -> Answer:
-        """Check a whole document of records; report every error and look at no other record."""
+        """Validate a whole document of records; report every error, without checking references to existing records."""
         if document is MISSING or not isinstance(document, dict):
             raise InternalError
         errors: list[dict[str, Any]] = []

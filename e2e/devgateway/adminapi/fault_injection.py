@@ -1,4 +1,4 @@
-"""Faults on demand and a log of writes, for tests of clients; under `/devgateway/` on the admin listener."""
+"""Injects faults on request and logs writes, for tests of clients; under `/devgateway/` on the admin listener."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answerer = Callable[[Request], Awaitable[tuple[int, list[tuple[str, str]], bytes
 
 
 def seconds(text: str | float) -> float:
-    """Read `200ms`, `1.5s` or a number of seconds; raises ValueError."""
+    """Parse `200ms`, `1.5s` or a number of seconds; raises ValueError."""
     found = re.fullmatch(r"([\d.]+)(ms|s|m)?", str(text).strip())
     if found is None:
         raise ValueError(f"{text!r} is not a duration")
@@ -33,11 +33,11 @@ def seconds(text: str | float) -> float:
 
 @dataclass(slots=True)
 class Fault:
-    """The effect on the next matching requests; `times` counts down, None is unlimited.
+    """A fault for the next matching requests; `times` counts down, None is unlimited.
 
-    `reset`: the connection breaks before anything is done. `drop_reply`: it is done, then the connection breaks.
-    `hang`: nothing is done and nothing is answered. `status`: nothing is done, that status is answered.
-    `delay`: done and answered late.
+    `reset`: the connection is closed before the request is processed. `drop_reply`: the request is processed, then the
+    connection is closed. `hang`: the request is not processed and gets no response. `status`: the request is not
+    processed, and the response has this status. `delay`: the request is processed, and the response is delayed.
     """
 
     method: re.Pattern[str]
@@ -50,7 +50,7 @@ class Fault:
 
     @classmethod
     def parse(cls, raw: dict[str, Any]) -> Fault:
-        """Read one rule; raises ValueError or KeyError."""
+        """Parse one rule; raises ValueError or KeyError."""
         match = raw.get("match", {})
         if raw["action"] not in ACTIONS:
             raise ValueError(f"action must be one of {', '.join(ACTIONS)}")
@@ -65,7 +65,7 @@ class Fault:
         )
 
     def takes(self, request: Request) -> bool:
-        """Return whether it applies, and count."""
+        """Return whether it applies, and count the request."""
         if self.times == 0 or not self.method.fullmatch(request.method) or not self.path.fullmatch(request.target):
             return False
         if self.times is not None:
@@ -75,7 +75,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Control:
-    """Wraps the Admin API: injects faults, records writes, and answers its own paths."""
+    """Wraps the Admin API: injects faults, records writes, and serves its own paths."""
 
     answer: Answerer
     store: Store
@@ -85,7 +85,7 @@ class Control:
     requests_per_connection: int = 1000
 
     async def handle(self, request: Request, connection: Connection) -> None:
-        """Answer one request of the admin listener."""
+        """Handle one request of the admin listener."""
         if connection.requests >= self.requests_per_connection:
             connection.open = False
         if self.enabled and request.target.startswith("/devgateway/"):
@@ -105,7 +105,7 @@ class Control:
         await connection.respond(status, headers, content, head_only=request.method == "HEAD")
 
     async def _play(self, fault: Fault, connection: Connection) -> bool:
-        """Play what comes before the work; True if that was all."""
+        """Apply the part of a fault before the request is processed; return True if it must not be processed."""
         if fault.delay:
             await asyncio.sleep(fault.delay)
         if fault.action == "reset":
@@ -120,7 +120,7 @@ class Control:
         return True
 
     def _note(self, request: Request, status: int | None, received: float) -> None:
-        """Note a write when it is answered; no status means that a fault kept it from being done."""
+        """Log a write when the response is sent; no status means that a fault prevented the write."""
         if not self.enabled or request.method not in WRITES or len(self.log) >= LOG_LIMIT:
             return
         self.log.append(

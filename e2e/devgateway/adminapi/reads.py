@@ -15,11 +15,11 @@ Body = dict[str, Any]
 
 
 class PlainRefused(Exception):
-    """The gateway answers 400 with plain text."""
+    """The gateway responds with 400 and plain text."""
 
 
 class Reader:
-    """Answers GET from etcd itself."""
+    """Handles GET requests, reading directly from etcd."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -78,7 +78,7 @@ def _page(query: dict[str, str]) -> tuple[int, int] | None:
 
 
 def matches(call: Call, record: Record) -> bool:
-    """Apply the filters of a list; those the gateway does not know are ignored."""
+    """Apply the filters of a list; unknown filters are ignored."""
     query, value = call.query, record.value
     if "name" in query and not _found(query["name"], [value.get("name")]):
         return False

@@ -1,4 +1,4 @@
-"""What kinds of record the Admin API has: names, schemas, methods it refuses, secret fields; no I/O."""
+"""The kinds of records of the Admin API: names, schemas, unsupported methods, secret fields; no I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Body = dict[str, Any]
 
 
 class Refused(Exception):
-    """The request is answered with an error; `body` is the answer."""
+    """The response to the request is an error; `body` is its body."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 class NotFound(Refused):
-    """The record is not there; etcd's words."""
+    """The record does not exist; the message is etcd's."""
 
     def __init__(self) -> None:
         super().__init__("Key not found", 404)
@@ -65,11 +65,11 @@ RESOURCES: dict[str, Resource] = {
 }
 
 
-# --- secrets at rest
+# Encryption of secrets.
 
 
 def seal(resource: Resource, conf: Body) -> None:
-    """Encrypt what is stored encrypted, in place; what is encrypted already stays as it is."""
+    """Encrypt the fields that are stored encrypted, in place; encrypted values are not encrypted again."""
     _each_plugin_secret(resource, conf, secretbox.encrypt)
     if resource.name == "ssls":
         if "key" in conf:
@@ -87,7 +87,7 @@ def unseal(resource: Resource, conf: Body) -> None:
 
 
 def hide(resource: Resource, conf: Body) -> Body:
-    """Return the record as GET shows it."""
+    """Return the record as GET returns it."""
     unseal(resource, conf)
     if resource.name == "ssls":
         return {name: value for name, value in conf.items() if name not in ("key", "keys")}

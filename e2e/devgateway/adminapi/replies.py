@@ -1,4 +1,4 @@
-"""What the Admin API answers with: a status, the headers that every answer carries, and a body."""
+"""Responses of the Admin API: a status, the headers that every response has, and a body."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Answer = tuple[int, Headers, bytes]
 
 
 def json_answer(status: int, body: object, *extra: tuple[str, str]) -> Answer:
-    """Return a JSON answer with the trailing newline the gateway sends."""
+    """Return a JSON response with the trailing newline that the gateway sends."""
     return status, [*JSON, CORS, *extra], orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS) + b"\n"
 
 
 def text_answer(status: int, body: str, *extra: tuple[str, str]) -> Answer:
-    """Return a text; the gateway labels it as JSON nevertheless."""
+    """Return a text response; the gateway labels it as JSON nevertheless."""
     return status, [*JSON, CORS, *extra], body.encode()
 
 
 def page_answer(status: int) -> Answer:
-    """Return the page of an error."""
+    """Return an error page."""
     return status, [*HTML, CORS], error_page(status)

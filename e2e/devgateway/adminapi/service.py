@@ -1,4 +1,4 @@
-"""The Admin API over HTTP: paths, keys, bodies and answers; the work is done in `admin_read` and `admin_write`."""
+"""The Admin API over HTTP: paths, keys, bodies and responses; `reads` and `writes` process the requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREFIX = "/apisix/admin"
 BODY_LIMIT = 1_572_864
 DEFAULT_ADMIN_KEY = "edd1c9f034335f136f87ad84b625c8f1"
 DEFAULT_VIEWER_KEY = "4054f7cf07e344346cd3f287985e76a2"
-"""The keys of every old APISIX configuration; they protect nothing."""
+"""The default keys of old APISIX configurations, which are public."""
 
 V3 = ("X-API-VERSION", "v3")
 METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE")
@@ -36,7 +36,7 @@ class Unauthorized(Exception):
 
 
 class Admin:
-    """Answers the requests of the Admin API."""
+    """Handles the requests of the Admin API."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Admin:
         self._extras = Extras(references)
 
     async def answer(self, request: Request) -> Answer:
-        """Work out the answer to one request."""
+        """Return the response to one request."""
         raw_path, _, raw_query = request.target.partition("?")
         path = unquote(raw_path)
         query = dict(parse_qsl(raw_query, keep_blank_values=True))

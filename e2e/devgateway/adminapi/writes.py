@@ -16,12 +16,12 @@ Body = dict[str, Any]
 
 
 class InternalError(Exception):
-    """The gateway's own code fails on this request: an HTML 500."""
+    """The gateway's own code fails on this request; the response is an HTML page with status 500."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request on a record kind, taken apart; `conf` is MISSING without a body."""
+    """A parsed request for a kind of record; `conf` is MISSING without a body."""
 
     resource: Resource
     name: str | None
@@ -34,7 +34,7 @@ MISSING = object()
 
 
 def _as_table(conf: Any) -> Body:
-    """Return the conf as an object: Lua takes an array for a table with numbers as keys."""
+    """Return the conf as an object: in Lua, an array is a table with numeric keys."""
     if isinstance(conf, list):
         return {str(index): item for index, item in enumerate(conf, 1)}
     if not isinstance(conf, dict):
@@ -47,7 +47,7 @@ def _ttl(query: dict[str, str]) -> int | None:
 
 
 class Writer:
-    """Checks and performs writes."""
+    """Validates and performs writes."""
 
     def __init__(self, store: Store, references: References) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class Writer:
         return 200, {"key": key, "value": conf}
 
     async def delete(self, call: Call) -> tuple[int, Body]:
-        """Delete a record unless it is in use; `force=true` does not look."""
+        """Delete a record unless it is in use; with `force=true`, its use is not checked."""
         name, _ = self._locate(call)
         if call.query.get("force") != "true" and call.resource.name in GUARDS:
             self._references.guard(call.resource.name, name)
@@ -106,10 +106,10 @@ class Writer:
             raise NotFound
         return 200, {"key": key, "deleted": "1"}
 
-    # --- parts
+    # Parts of requests and records.
 
     def _locate(self, call: Call) -> tuple[str, str]:
-        """Return the record's name and what follows it in the path."""
+        """Return the record's name and the rest of the path."""
         if call.resource.name == "secrets":
             name, _, sub_path = call.sub_path.partition("/")
             if not call.name or not name:
@@ -126,7 +126,7 @@ class Writer:
         return f"{PREFIX}{resource.name}/{name}"
 
     async def _checked(self, call: Call, *, needs_id: bool) -> tuple[str, Body]:
-        """Check a body that came in whole; returns the key and the record."""
+        """Validate a complete body; return the key and the record."""
         resource = call.resource
         if call.conf is MISSING:
             raise Refused("missing configurations")
@@ -159,7 +159,7 @@ class Writer:
         self._references.check_unique(conf.get("plugins") or {}, consumer)
 
     def _stamp(self, resource: Resource, key: str, conf: Body) -> None:
-        """Set the times; the time of creation survives an update."""
+        """Set the times; an update keeps the creation time."""
         if not resource.timed:
             return
         kind, _, name = key.removeprefix(PREFIX).partition("/")
@@ -170,7 +170,7 @@ class Writer:
 
 
 def _settle_id(resource: Resource, name: str | None, conf: Body, *, needs_id: bool) -> str | None:
-    """Bring the id of path and body together."""
+    """Check that the ids in path and body agree."""
     given = conf.get("id")
     if not needs_id:
         if name is not None or given is not None:
@@ -190,7 +190,7 @@ def _id_text(value: object) -> str:
 
 
 def _forbid_times(conf: Body) -> None:
-    """Refuse times that the gateway sets itself; it names the first one, two blanks and all."""
+    """Reject times that the gateway sets itself; the message names the first one, including two blanks."""
     found = [
         place + field
         for place, holder in (("", conf), ("upstream.", conf.get("upstream")), ("plugins.", conf.get("plugins")))
@@ -202,7 +202,7 @@ def _forbid_times(conf: Body) -> None:
 
 
 def _change(conf: Body, sub_path: str, change: Any) -> None:
-    """Apply a patch in place; the time of update is now unless the patch names one."""
+    """Apply a patch in place; the update time is the current time unless the patch sets it."""
     if sub_path:
         set_path(conf, sub_path, change)
     else:
@@ -223,7 +223,7 @@ def merge(target: Body, change: Any) -> None:
 
 
 def set_path(conf: Body, path: str, value: Any) -> None:
-    """Replace what is at a sub-path; missing parents are made, null deletes."""
+    """Replace the value at a sub-path; missing parents are created, null deletes."""
     *parents, last = [part for part in path.split("/") if part]
     holder: Any = conf
     for part in parents:

@@ -1,4 +1,4 @@
-"""Which node of an upstream takes a request: weighted round robin, consistent hashing, least connections."""
+"""Selects the node of an upstream for a request: weighted round robin, consistent hashing, least connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node:
 
 
 def nodes_of(upstream: Body) -> list[Node]:
-    """Return the nodes in either notation; a missing port is that of the scheme."""
+    """Return the nodes from either notation; the default port is that of the scheme."""
     nodes = upstream.get("nodes") or []
     port = DEFAULT_PORTS.get(upstream.get("scheme", "http"), 80)
     if isinstance(nodes, list):
@@ -47,7 +47,7 @@ class UnknownAlgorithm(Exception):
 
 @dataclass(slots=True)
 class Balancer:
-    """The state of one upstream; created again when the upstream changes."""
+    """The state of one upstream; re-created when the upstream changes."""
 
     upstream: Body
     nodes: list[Node]
@@ -119,7 +119,7 @@ def _hash(text: str) -> int:
 
 
 def hash_key(upstream: Body, context: Context) -> str:
-    """Return what a chash upstream hashes; nothing found is the client's address."""
+    """Return the value that a chash upstream hashes; by default the client's address."""
     key = upstream.get("key", "")
     match upstream.get("hash_on", "vars"):
         case "consumer":

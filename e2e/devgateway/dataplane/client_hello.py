@@ -33,12 +33,12 @@ class _Cursor:
         return int.from_bytes(self.take(size))
 
     def block(self, size: int) -> bytes:
-        """Read a block whose length comes first, in `size` bytes."""
+        """Read a block that begins with its length in `size` bytes."""
         return self.take(self.number(size))
 
 
 def _handshake(data: bytes) -> bytes:
-    """Join the records that carry the ClientHello and return its body."""
+    """Join the records that contain the ClientHello and return its body."""
     records, joined = _Cursor(data), b""
     while True:
         if records.number(1) != HANDSHAKE_RECORD:

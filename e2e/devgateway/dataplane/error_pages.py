@@ -1,4 +1,4 @@
-"""The gateway's own answers: nginx error pages and the headers every answer carries."""
+"""The gateway's own responses: nginx error pages, and the headers that every response has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TITLES = {
 }
 HTML: Headers = [("Content-Type", "text/html; charset=utf-8"), SERVER]
 REDIRECT: Headers = [("Content-Type", "text/html"), SERVER]
-"""nginx writes its own pages of 301 and 302, the gateway those of the other codes."""
+"""nginx generates the pages of 301 and 302 itself, the gateway those of other codes."""
 TEXT: Headers = [("Content-Type", "text/plain; charset=utf-8"), SERVER]
 JSON: Headers = [("Content-Type", "application/json"), SERVER]
 

@@ -1,6 +1,7 @@
 """Expressions over request variables, as in route `vars`, plugin `_meta.filter` and traffic-split `match`.
 
-`compile_rules` refuses what the gateway rejects, in its words; `Expression.holds` evaluates against any lookup.
+`compile_rules` rejects what the gateway rejects, with the same messages; `Expression.holds` evaluates against any
+lookup.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ Lookup = Callable[[str], object]
 
 
 class BadExpression(ValueError):
-    """The expression is refused; the message is the gateway's."""
+    """The expression is rejected; the message is the gateway's."""
 
 
 def to_number(value: object) -> float | None:
-    """Turn a value into a number as Lua's tonumber does, or None."""
+    """Convert a value to a number like Lua's tonumber, or return None."""
     if is_number(value):
         return float(value)
     if not isinstance(value, str):
@@ -89,7 +90,7 @@ LOGIC = ("AND", "OR", "!AND", "!OR")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One `[name, operator, value]`, perhaps negated."""
+    """One `[name, operator, value]`, possibly negated."""
 
     name: str
     operator: str
@@ -108,7 +109,7 @@ class Expression:
     parts: tuple[Expression | Comparison, ...]
 
     def holds(self, lookup: Lookup) -> bool:
-        """Evaluate; an expression without parts holds."""
+        """Evaluate; an expression without parts is true."""
         if not self.parts:
             return True
         met = (part.holds(lookup) for part in self.parts)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on asyncio streams: reading and writing messages byte by byte as they are, no routing, no policy.
+"""HTTP/1.1 on asyncio streams: reads and writes messages unchanged; no routing, no policy.
 
 The data plane must forward raw paths, unknown methods and upgrades untouched, which is why no web framework is used.
 """
@@ -21,12 +21,12 @@ REASONS = {status.value: status.phrase for status in HTTPStatus} | {302: "Moved 
 
 
 class BadMessage(Exception):
-    """What came in is not HTTP/1.1."""
+    """The received data is not HTTP/1.1."""
 
 
 @dataclass(slots=True)
 class Message:
-    """A head: start line split in three, headers in order and in their own spelling."""
+    """The head of a message: the start line split in three, and the headers in their order and spelling."""
 
     start: tuple[str, str, str]
     headers: Headers
@@ -53,7 +53,7 @@ class Request(Message):
         peer: The client's address.
         local_address: The address that the client connected to.
         local_port: The port that the client connected to.
-        secure: Whether it came by a TLS listener.
+        secure: Whether it was received by a TLS listener.
         server_name: The server name of the handshake.
         has_certificate: Whether the client has a verified certificate.
     """
@@ -82,7 +82,7 @@ class Request(Message):
 
 
 async def read_head(reader: asyncio.StreamReader) -> Message | None:
-    """Read one head; None at a clean end; raises BadMessage."""
+    """Read one head; None if the connection was closed before it; raises BadMessage."""
     try:
         raw = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -106,7 +106,7 @@ async def read_head(reader: asyncio.StreamReader) -> Message | None:
 
 
 async def iter_body(reader: asyncio.StreamReader, head: Message, *, until_close: bool = False) -> AsyncIterator[bytes]:
-    """Yield a message's body in pieces as they come; raises BadMessage if it ends early."""
+    """Yield a message's body in pieces as they arrive; raises BadMessage if it ends early."""
     try:
         if head.has_token("transfer-encoding", "chunked"):
             while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
@@ -130,7 +130,7 @@ async def iter_body(reader: asyncio.StreamReader, head: Message, *, until_close:
 
 
 async def read_body(reader: asyncio.StreamReader, head: Message) -> bytes:
-    """Read a whole body; raises BadMessage when it is broken or beyond the limit."""
+    """Read a whole body; raises BadMessage if it is malformed or exceeds the limit."""
     pieces: list[bytes] = []
     size = 0
     async for piece in iter_body(reader, head):
@@ -148,7 +148,7 @@ def encode_head(start: str, headers: Iterable[tuple[str, str]]) -> bytes:
 
 
 class Connection:
-    """One client connection; a handler answers through it."""
+    """One client connection, over which a handler sends responses."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -157,14 +157,14 @@ class Connection:
         self.open = True
 
     async def respond(self, status: int, headers: Headers, body: bytes = b"", *, head_only: bool = False) -> None:
-        """Send a whole answer with its length; one without a body may name the length it would have."""
+        """Send a complete response with its length; one without a body may have the length that a body would have."""
         named = any(name.lower() == "content-length" for name, _ in headers)
         length = [] if named or status in (204, 304) else [("Content-Length", str(len(body)))]
         self.writer.write(self._head(status, headers + length) + (b"" if head_only else body))
         await self.writer.drain()
 
     async def stream(self, status: int, headers: Headers, body: AsyncIterator[bytes]) -> None:
-        """Send an answer piece by piece: in chunks, unless its headers say how long it is."""
+        """Send a response in pieces: chunked, unless its headers contain the length."""
         chunked = all(name.lower() != "content-length" for name, _ in headers)
         coding = [("Transfer-Encoding", "chunked")] if chunked else []
         self.writer.write(self._head(status, headers + coding))
@@ -180,7 +180,7 @@ class Connection:
         return encode_head(f"HTTP/1.1 {status} {REASONS.get(status, '')}".rstrip(), [*headers, connection])
 
     def abort(self) -> None:
-        """Drop the connection with a reset."""
+        """Reset the connection."""
         self.open = False
         transport = self.writer.transport
         if isinstance(transport, asyncio.Transport):
@@ -193,7 +193,7 @@ Refuse = Callable[[Connection], Awaitable[None]]
 
 @dataclass(slots=True)
 class Server:
-    """Serves one listener; `refuse` answers what is not HTTP."""
+    """Serves one listener; `refuse` responds to data that is not HTTP."""
 
     handler: Handler
     refuse: Refuse

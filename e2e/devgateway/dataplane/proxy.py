@@ -1,4 +1,4 @@
-"""The data plane: match, run plugins, choose a node, exchange, send the answer back."""
+"""The data plane: matches requests, runs plugins, selects a node, forwards requests and responses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOP_BY_HOP = frozenset(
 ALL_ACTS = {**ACTS, **AUTH_ACTS, **PREFLIGHT}
 BALANCER_LIMIT = 4096
 CLOSE = 444
-"""Status with which nginx closes a connection without an answer."""
+"""Status with which nginx closes a connection without a response."""
 
 
 def no_route() -> Outgoing:
@@ -43,7 +43,7 @@ def no_route() -> Outgoing:
 
 
 class Proxy:
-    """Answers the requests of the proxy listeners."""
+    """Handles the requests of the proxy listeners."""
 
     def __init__(self, store: Store, references: References, router: Router, *, https_port: int) -> None:
         self._store = store
@@ -58,7 +58,7 @@ class Proxy:
         self._pool.close()
 
     async def handle(self, request: Request, connection: Connection) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if not request.target.startswith("/"):
             await _send(page_reply(400), request, connection)
             return
@@ -79,7 +79,7 @@ class Proxy:
         await _send(outgoing, request, connection)
 
     async def _answer(self, context: Context, chosen: list[tuple[str, Body]]) -> Outgoing | Answer:
-        """Return the answer; `chosen` gathers the plugins whose response side is to run."""
+        """Return the response; `chosen` collects the plugins whose response phase is to run."""
         for rule in list(self._store.kind("global_rules").values()):
             if (reply := await self._run(rule.value.get("plugins", {}), context, chosen)) is not None:
                 return reply
@@ -106,7 +106,7 @@ class Proxy:
         return await self._forward(context, service)
 
     async def _run(self, plugins: Body, context: Context, chosen: list[tuple[str, Body]]) -> Outgoing | None:
-        """Run the request side of a set of plugins by priority."""
+        """Run the request phase of a set of plugins by priority."""
         done: set[str] = set()
         ordered = sorted(plugins.items(), key=_priority)
         for place, (name, conf) in enumerate(ordered):
@@ -143,10 +143,10 @@ class Proxy:
             log.warning("plugin %s is not implemented here and is ignored", name)
         return None
 
-    # --- upstream
+    # Upstreams.
 
     def _upstream(self, context: Context, service: Body) -> tuple[Body | None, str, int]:
-        """Return (upstream, the key of its balancer, the status if there is none)."""
+        """Return (upstream, the key of its balancer, the status if there is no upstream)."""
         if context.upstream is not None:
             return context.upstream, context.upstream_key or f"inline/{id(context.upstream)}", 0
         for owner, key in (
@@ -183,7 +183,7 @@ class Proxy:
             return page_reply(500)
 
     async def _attempt(self, context: Context, upstream: Body, balancer: Balancer) -> Outgoing | Answer:
-        """Try nodes until one answers; a status below 500 from a node is final, so is one above."""
+        """Try nodes until one responds; any status from a node is final."""
         attempts = int(upstream.get("retries", len(balancer.nodes) - 1)) + 1
         tried: list[Node] = []
         statuses: list[str] = []
@@ -263,7 +263,7 @@ def _priority(item: tuple[str, Body]) -> int:
 
 
 async def _resolvable(nodes: list[Node]) -> bool:
-    """Return whether any node has an address; numeric hosts cost nothing."""
+    """Return whether any node has an address; numeric hosts are not resolved."""
     for node in nodes:
         host = node.host.strip("[]")
         if host.replace(".", "").isdigit() or ":" in host:
@@ -319,7 +319,7 @@ async def _send(outgoing: Outgoing, request: Request, connection: Connection) ->
 
 
 async def _tunnel(answer: Answer, connection: Connection) -> None:
-    """Pass bytes both ways after an upgrade until one side ends."""
+    """Forward bytes in both directions after an upgrade until one side closes."""
     connection.open = False
     link = answer.link
     headers = "".join(f"{name}: {value}\r\n" for name, value in answer.head.headers)

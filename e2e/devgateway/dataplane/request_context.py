@@ -1,4 +1,4 @@
-"""One request on its way through the data plane: what the router, the expressions and the plugins look at."""
+"""One request in the data plane: the inputs of the router, the expressions and the plugins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"(\\\$[0-9a-zA-Z_]+)|\$\{([0-9a-zA-Z_]+)\}|\$([0-9a-zA-Z
 
 
 def normalise(path: str) -> str:
-    """Return a path as matching sees it: decoded, slashes merged, dots resolved."""
+    """Return a path in the form that is matched: decoded, slashes merged, dots resolved."""
     decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
     parts: list[str] = []
     pieces = re.sub("/+", "/", decoded).split("/")[1:]
@@ -33,7 +33,7 @@ def normalise(path: str) -> str:
 
 @dataclass(slots=True)
 class Outgoing:
-    """An answer before it is sent; a body that is an iterator is streamed."""
+    """A response before it is sent; a body that is an iterator is streamed."""
 
     status: int
     headers: Headers
@@ -48,7 +48,7 @@ class Outgoing:
         self.headers = [pair for pair in self.headers if pair[0].lower() != name.lower()]
 
     def replace_body(self, body: bytes) -> None:
-        """Answer with other content."""
+        """Respond with other content."""
         self.body = body
         self.remove("content-length")
         self.remove("content-encoding")
@@ -56,7 +56,7 @@ class Outgoing:
 
 @dataclass
 class Context:
-    """Facts about the request, and what plugins changed for the upstream."""
+    """Data of the request, and what plugins changed for the upstream."""
 
     request: Request
     remote_addr: str = ""
@@ -124,7 +124,7 @@ class Context:
 
     @cached_property
     def port(self) -> str:
-        """The port the client asked for, else the listener's."""
+        """The port in the request, else the listener's."""
         port = self.host_header.rpartition(":")[2]
         return port if ":" in self.host_header and port.isdigit() else str(self.request.local_port)
 
@@ -189,7 +189,7 @@ class Context:
         return {name: value for name, _, value in pairs if name}
 
     def expand(self, text: str) -> str:
-        """Fill `$name` and `${name}` in; behind a backslash they stay."""
+        """Replace `$name` and `${name}` unless they follow a backslash."""
 
         def fill(found: re.Match[str]) -> str:
             if found.group(1):
@@ -199,7 +199,7 @@ class Context:
 
         return _VARIABLE.sub(fill, text)
 
-    # --- headers for the upstream
+    # Headers for the upstream.
 
     def set_header(self, name: str, value: str) -> None:
         self.remove_header(name)

@@ -1,6 +1,6 @@
-"""Which route answers a request: host level first, then exact uri, then the longest prefix, then priority.
+"""Selects the route for a request: by host level, then exact uri, then the longest prefix, then priority.
 
-Follows the watched records one by one; nothing is rebuilt on a write.
+Updated for each watched record; a write does not rebuild it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Entry:
-    """One uri of one route; `order` sorts within an equal uri."""
+    """One uri of one route; `order` sorts routes with the same uri."""
 
     order: tuple[int, int]
     record: Record
@@ -32,7 +32,7 @@ class Entry:
     pattern: re.Pattern[str] | None
 
     def accepts(self, context: Context) -> bool:
-        """Return whether everything beyond host and uri prefix fits."""
+        """Return whether everything beyond host and uri prefix matches."""
         if self.methods and context.request.method not in self.methods:
             return False
         if self.networks and not _in_any(context.remote_addr, self.networks):
@@ -58,7 +58,7 @@ class Table:
             self.lengths[len(key)] = self.lengths.get(len(key), 0) + 1
 
     def remove(self, uri: str, record: Record) -> None:
-        """Take out every entry of a record with this key; several of its uris may share one: `/a/*`, `/a/*/*`."""
+        """Remove every entry of a record with this key; several of its uris may share one: `/a/*`, `/a/*/*`."""
         key, is_prefix = _uri_key(uri)
         table = self.prefix if is_prefix else self.exact
         entries = table.pop(key, [])
@@ -96,7 +96,7 @@ def _in_any(address: str, networks: tuple[Any, ...]) -> bool:
 
 @dataclass(slots=True)
 class _Placed:
-    """Where a route stands in the tables."""
+    """The position of a route in the tables."""
 
     record: Record
     sequence: int
@@ -105,7 +105,7 @@ class _Placed:
 
 
 class Router:
-    """Follows routes and services in the store and matches requests."""
+    """Watches routes and services in the store and matches requests."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Certificates of the TLS listener, chosen by server name; a name without certificate fails the handshake."""
+"""Certificates of the TLS listener, chosen by server name; without a certificate for the name, the handshake fails."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROTOCOLS = {
 
 
 class Alerting(ssl.SSLObject):
-    """Gets the alert of a failed handshake onto the wire.
+    """Sends the alert of a failed handshake.
 
-    asyncio drops the connection at the first error, with the alert still in its buffer. Asking for more input instead
-    makes it send what is there; the error follows with the client's next move.
+    asyncio drops the connection at the first error, with the alert still in its buffer. If more input is requested
+    instead, it sends the alert; the error follows with the client's next data.
     """
 
     _failure: ssl.SSLError | None = None
@@ -41,10 +41,10 @@ class Alerting(ssl.SSLObject):
 
 
 class Chosen:
-    """Stands for the SSLObject until the client has said which name it wants.
+    """Replaces the SSLObject until the server name is known.
 
-    Changing the context inside OpenSSL's callback would change the certificate but not the demand for a client
-    certificate, so the object is made only when the name is known.
+    Changing the context inside OpenSSL's callback would change the certificate but not whether a client certificate
+    is requested, so the object is created when the name is known.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Chosen:
 
 
 class ByName(ssl.SSLContext):
-    """The listener's context: hands every connection on to the context of the name it asks for."""
+    """The listener's context: passes each connection to the context of its server name."""
 
     choose: Callable[[str | None], ssl.SSLContext]
 
@@ -84,11 +84,11 @@ class ByName(ssl.SSLContext):
 
 
 _EVERY = ""
-"""Stands for a star in `sni`, which is every name; in `snis` it is one label."""
+"""Represents `*` in `sni`, which matches every name; in `snis` it matches one label."""
 
 
 class Certificates:
-    """Follows the ssl records; the first record made for a name wins it."""
+    """Watches the ssl records; the first record for a name wins."""
 
     def __init__(self, store: Store) -> None:
         self._records: dict[str, Record] = {}
@@ -99,13 +99,13 @@ class Certificates:
         store.subscribe(self._changed)
 
     def context(self) -> ssl.SSLContext:
-        """Return the listener's context; every handshake picks its certificate by name."""
+        """Return the listener's context; each handshake selects its certificate by name."""
         context = ByName(ssl.PROTOCOL_TLS_SERVER)
         context.choose = self._choose
         return context
 
     def find(self, wanted: str) -> Record | None:
-        """Return the record for a name: exact, wildcard, a star in `sni`. A star in `snis` stands for one label."""
+        """Return the record for a name: exact, wildcard, or `*` in `sni`. A `*` in `snis` matches one label."""
         name = wanted.lower().rstrip(".")
         _, dot, parent = name.partition(".")
         for candidate in (name, f"*.{parent}" if dot else "*", _EVERY):

@@ -14,7 +14,7 @@ IDLE_LIMIT = 64
 
 
 class Unreachable(Exception):
-    """No connection, or it broke before an answer: another node may be tried."""
+    """No connection, or it was closed before a response: another node may be tried."""
 
 
 class TooSlow(Exception):
@@ -44,7 +44,7 @@ class Link:
 
 @dataclass(slots=True)
 class Answer:
-    """A node's head and its connection, whose body is still to be read."""
+    """The head of a node's response, and its connection: the body has not been read yet."""
 
     head: Message
     link: Link
@@ -57,7 +57,7 @@ class Answer:
         return int(self.head.start[1])
 
     async def body(self) -> AsyncIterator[bytes]:
-        """Yield the body and give the connection back."""
+        """Yield the body and return the connection to the pool."""
         try:
             if self.has_body:
                 async for piece in iter_body(self.link.reader, self.head, until_close=True):
@@ -88,9 +88,9 @@ class Pool:
         tls: ssl.SSLContext | None = None,
         server_name: str = "",
     ) -> Answer:
-        """Send one request and return the head of the answer; raises Unreachable or TooSlow.
+        """Send one request and return the head of the response; raises Unreachable or TooSlow.
 
-        A kept connection that turns out to be closed says nothing about the node: a fresh one is tried.
+        If an idle connection turns out to be closed, a new one is tried, because the node may be available.
         """
         key = f"{node.host}:{node.port}:{id(tls) if tls else ''}:{server_name}"
         while True:
@@ -106,7 +106,7 @@ class Pool:
             return Answer(head, link, self, key, has_body=not no_body)
 
     def put_back(self, answer: Answer) -> None:
-        """Keep a connection whose answer was read to its end."""
+        """Keep a connection whose response was read to its end."""
         head, link = answer.head, answer.link
         bounded = not answer.has_body or head.has_token("transfer-encoding", "chunked") or head.get("content-length")
         idle = self._idle.setdefault(answer.key, [])

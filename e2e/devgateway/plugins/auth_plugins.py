@@ -1,4 +1,4 @@
-"""Plugins that find out who the consumer is."""
+"""Plugins that identify the consumer."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _decode_basic(header: str) -> str:
 
 
 async def jwt_auth(conf: Body, context: Context, runtime: Runtime) -> Outgoing | None:
-    """Verify HMAC tokens; other algorithms are refused."""
+    """Verify HMAC tokens; other algorithms are rejected."""
     challenge = f'Bearer realm="{conf.get("realm", "jwt")}"'
     header = conf.get("header", "authorization")
     token = context.request.get(header) or context.args.get(conf.get("query", "jwt"))
@@ -111,7 +111,7 @@ async def jwt_auth(conf: Body, context: Context, runtime: Runtime) -> Outgoing |
 
 
 def _verify(token: str, conf: Body, runtime: Runtime) -> tuple[str, Body] | str:
-    """Return the consumer, or what is wrong."""
+    """Return the consumer, or the error."""
     try:
         head, payload, signature = token.split(".")
         claims = orjson.loads(_unpad(payload))

@@ -1,4 +1,4 @@
-"""Plugins that act before the upstream: rewriting, redirecting, refusing, splitting; response side in `plugins_out`."""
+"""Plugins of the request phase: they rewrite, redirect, reject and split requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Body = dict[str, Any]
 
 
 def json_reply(status: int, body: object, *headers: tuple[str, str]) -> Outgoing:
-    """Return a plugin's refusal: JSON under text/plain, as the gateway sends it."""
+    """Return the response with which a plugin rejects a request: JSON labelled text/plain, as the gateway sends it."""
     return Outgoing(status, [*TEXT, *headers], orjson.dumps(body) + b"\n")
 
 
@@ -38,7 +38,7 @@ def page_reply(status: int, *headers: tuple[str, str]) -> Outgoing:
 
 @dataclass(slots=True)
 class Runtime:
-    """What plugins share: records, counters, and balancers of their own."""
+    """State shared by plugins: records, counters, and their own balancers."""
 
     store: Store
     references: References
@@ -56,7 +56,7 @@ def in_networks(address: str, networks: Iterable[str]) -> bool:
     return any(parsed in ipaddress.ip_network(network, strict=False) for network in networks)
 
 
-# --- who may pass
+# Access.
 
 
 async def ip_restriction(conf: Body, context: Context, _: Runtime) -> Outgoing | None:
@@ -101,7 +101,7 @@ async def consumer_restriction(conf: Body, context: Context, _: Runtime) -> Outg
     return None
 
 
-# --- limits
+# Limits.
 
 
 def _limit_key(conf: Body, context: Context, plugin: str) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _rejected(conf: Body, *headers: tuple[str, str]) -> Outgoing:
 
 
 async def limit_count(conf: Body, context: Context, runtime: Runtime) -> Outgoing | None:
-    """Count requests in a fixed window, here and nowhere else."""
+    """Count requests in a fixed window, in this process only."""
     if "count" not in conf:
         return None
     limit, window = int(context.expand(str(conf["count"]))), float(context.expand(str(conf["time_window"])))
@@ -149,7 +149,7 @@ async def limit_count(conf: Body, context: Context, runtime: Runtime) -> Outgoin
 
 
 async def limit_req(conf: Body, context: Context, runtime: Runtime) -> Outgoing | None:
-    """Leaky bucket: `rate` a second, `burst` more; the excess of a request that is refused is not kept."""
+    """Leaky bucket: `rate` per second, `burst` more; rejected requests do not add to the excess."""
     key, now = _limit_key(conf, context, "limit-req"), time.monotonic()
     excess, last = runtime.counters.get(key, (-1.0, now))
     excess = max(excess - conf["rate"] * (now - last), -1.0) + 1
@@ -161,11 +161,11 @@ async def limit_req(conf: Body, context: Context, runtime: Runtime) -> Outgoing 
     return None
 
 
-# --- rewriting
+# Rewriting.
 
 
 def _regex_target(pattern: str, template: str, text: str) -> str | None:
-    """Replace the first match of `pattern` in `text`, `$1` being a group; None without a match."""
+    """Replace the first match of `pattern` in `text`, where `$1` is a group; None without a match."""
     found = re.search(pattern, text)
     if found is None:
         return None
@@ -291,7 +291,7 @@ async def traffic_split(conf: Body, context: Context, runtime: Runtime) -> Outgo
 
 
 def _split(runtime: Runtime, rule: Body, targets: list[Body]) -> Node:
-    """Pick a target by smooth weighted round robin; the node's port is its place in the list."""
+    """Select a target by smooth weighted round robin; the node's port is its position in the list."""
     known = runtime.splits.get(id(rule))
     if known is None:
         nodes = [Node("", index, target.get("weight", 1)) for index, target in enumerate(targets)]
@@ -301,7 +301,7 @@ def _split(runtime: Runtime, rule: Body, targets: list[Body]) -> Node:
 
 
 async def client_control(conf: Body, context: Context, _: Runtime) -> Outgoing | None:
-    """Refuse a body whose length is known to be too large."""
+    """Reject a body whose length is known to be too large."""
     limit, length = conf.get("max_body_size", 0), context.request.get("content-length") or "0"
     return page_reply(413) if limit and length.isdigit() and int(length) > limit else None
 

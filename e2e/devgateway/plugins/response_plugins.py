@@ -1,4 +1,4 @@
-"""Plugins that change the answer on its way back."""
+"""Plugins of the response phase."""
 
 from __future__ import annotations
 
@@ -113,5 +113,5 @@ def _allowed_origin(conf: Body, context: Context) -> str | None:
 Change = Callable[[Body, Context, Outgoing], Any]
 CHANGES: dict[str, Change] = {"cors": cors, "response-rewrite": response_rewrite, "echo": echo}
 ANY_ANSWER = frozenset({"response-rewrite"})
-"""Plugins that change answers of the gateway itself, too, also where a plugin before them answers."""
+"""Plugins that also change responses of the gateway itself and of earlier plugins."""
 PREFLIGHT: dict[str, Act] = {"cors": cors_preflight}

@@ -1,1 +1,1 @@
-"""What the Admin API accepts: schemas of records and plugins, and the checks beyond them."""
+"""Schemas of records and plugins, and further checks of the Admin API."""

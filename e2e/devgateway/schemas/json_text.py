@@ -1,4 +1,4 @@
-"""JSON decoding whose errors read like those of the gateway's decoder."""
+"""JSON decoding with the error messages of the gateway's decoder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VALUES = ("T_STRING", "T_NUMBER", "T_INTEGER", "T_BOOLEAN", "T_NULL")
 
 
 class _Scanner:
-    """Walks the text until the first token that does not fit."""
+    """Scans the text up to the first unexpected token."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,6 +1,6 @@
 """Every plugin of a default APISIX by name, in the order of priority.
 
-One that does not run here has a schema of its required properties: enough to refuse what is plainly wrong.
+A plugin that is not implemented here has a schema of its required properties, which rejects obvious mistakes.
 """
 
 from __future__ import annotations

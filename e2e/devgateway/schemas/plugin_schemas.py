@@ -1,4 +1,4 @@
-"""What a plugin is, and the full schemas of the plugins that the data plane runs; `plugin_names` has all names."""
+"""The definition of a plugin, and the full schemas of the plugins that the data plane runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Plugin:
     consumer_secret: tuple[str, ...] = field(default=())
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `/plugins?all=true` says of it."""
+        """Return its entry in `/plugins?all=true`."""
         shown: dict[str, Any] = {"priority": self.priority, "version": 0.1, "schema": self.schema}
         if self.auth:
             shown["type"] = "auth"

@@ -1,4 +1,4 @@
-"""The rules of each kind beyond its schema, in the gateway's order and words."""
+"""The rules of each kind beyond its schema, in the gateway's order and with its messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VARS_FAILED = "failed to validate the 'vars' expression: "
 
 
 def check_schema(schema: Schema, conf: object) -> None:
-    """Refuse what the schema refuses."""
+    """Reject what the schema rejects."""
     if (error := check(schema, conf)) is not None:
         raise Refused(f"invalid configuration: {error}")
 
@@ -45,11 +45,11 @@ def check_vars(rules: list[Any]) -> None:
         raise Refused(f"{VARS_FAILED}{error}") from error
 
 
-# --- plugins
+# Plugins.
 
 
 def check_plugins(plugins: Mapping[str, Any], *, consumer: bool = False, stream: bool = False) -> None:
-    """Refuse unknown plugins and bad configurations."""
+    """Reject unknown plugins and invalid configurations."""
     known = STREAM_PLUGINS if stream else HTTP_PLUGINS
     for name, conf in plugins.items():
         if not isinstance(conf, dict | list):
@@ -75,14 +75,14 @@ def check_plugin(plugin: Plugin, conf: Any, *, consumer: bool, stream: bool = Fa
 
 
 def _credential_rule(name: str, conf: Any) -> str | None:
-    """Return what the plugin's own code refuses in a consumer or credential."""
+    """Return the error of the plugin's own checks in a consumer or credential."""
     if name == "jwt-auth" and conf.get("algorithm", "HS256").startswith("HS") and "secret" not in conf:
         return 'property "secret" is required when using HS based algorithms'
     return None
 
 
 def _plugin_rule(name: str, conf: Any) -> str | None:
-    """Return what the plugin's own code refuses beyond its schema."""
+    """Return the error of the plugin's own checks beyond its schema."""
     try:
         for rules in _expressions(name, conf):
             compile_rules(rules)
@@ -108,11 +108,11 @@ def _expressions(name: str, conf: Any) -> list[list[Any]]:
     return []
 
 
-# --- upstreams and certificates
+# Upstreams and certificates.
 
 
 async def check_upstream(conf: Body, references: References | None) -> None:
-    """Apply the rules of an upstream, wherever it stands."""
+    """Apply the rules of an upstream, a record or part of another one."""
     check_schema(schemas.UPSTREAM, conf)
     nodes = conf.get("nodes")
     for node in nodes if isinstance(nodes, list) else ():
@@ -184,7 +184,7 @@ async def check_ssl(conf: Body, _: References | None) -> None:
             raise Refused(f"failed to validate client_cert: {error}") from error
 
 
-# --- the other kinds
+# Other kinds.
 
 
 async def _check_links(conf: Body, references: References | None, **links: tuple[str, str]) -> None:
@@ -251,7 +251,7 @@ async def check_plugin_set(conf: Body, _: References | None) -> None:
 
 
 async def check_proto(conf: Body, _: References | None) -> None:
-    """Refuse what is plainly no protobuf definition: the first word must be a keyword of the language."""
+    """Reject what is obviously not a protobuf definition: the first word must be a keyword of the language."""
     keywords = ("syntax", "package", "import", "option", "message", "enum", "service", "extend", "edition")
     first = re.match(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*([A-Za-z_]\w*)", conf["content"], re.DOTALL)
     if first is not None and first.group(1) not in keywords:
@@ -281,7 +281,7 @@ CHECKS: dict[str, Check] = {
 async def check_record(
     resource: Resource, conf: Body, references: References | None, *, name: str | None = None
 ) -> None:
-    """Apply schema and rules; without `references` no other record is looked at."""
+    """Apply schema and rules; without `references`, other records are not checked."""
     if resource.name == "routes":
         for field in ("host", "remote_addr"):
             if field in conf and f"{field}s" in conf:
@@ -294,7 +294,7 @@ async def check_record(
 
 
 def check_unique_plugins(store: Store, rule: str, plugins: Mapping[str, Any]) -> None:
-    """Refuse a global rule whose plugin another rule has."""
+    """Reject a global rule with a plugin that another rule has."""
     for other in store.kind("global_rules").values():
         for name in plugins:
             if other.name != rule and name in other.value.get("plugins", {}):

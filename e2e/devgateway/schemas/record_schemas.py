@@ -1,4 +1,4 @@
-"""Schemas of the records, written from the gateway's recorded answers; plugin schemas are in `plugin_schema`."""
+"""Schemas of the records, derived from the gateway's recorded responses; `plugin_schemas` has those of plugins."""
 
 from __future__ import annotations
 

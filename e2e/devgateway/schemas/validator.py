@@ -1,4 +1,4 @@
-"""JSON schema checks that word their errors as the gateway's validator does; the schemas are elsewhere.
+"""JSON schema checks with the error messages of the gateway's validator; other modules have the schemas.
 
 Lua knows one table type: an empty array passes as an object and an empty object as an array, a non-empty one of the
 wrong shape is "got table", and a JSON null is "got userdata".
@@ -39,7 +39,7 @@ def type_name(value: object) -> str:
 
 
 def has_type(expected: str, value: object) -> bool:
-    """Return whether Lua's validator takes `value` for that JSON type."""
+    """Return whether Lua's validator accepts `value` as that JSON type."""
     if expected == "object":
         return isinstance(value, dict) or value == []
     if expected == "array":
@@ -248,7 +248,7 @@ _plans: dict[int, tuple[Schema, list[Callable[[Schema, object], Error]]]] = {}
 
 
 def _plan(schema: Schema) -> list[Callable[[Schema, object], Error]]:
-    """Return the steps a schema needs, worked out once: schemas are constants, kept here so that ids stay unique."""
+    """Return the steps of a schema, computed once: schemas are constants, kept here so that ids stay unique."""
     known = _plans.get(id(schema))
     if known is None:
         known = (schema, [step for keywords, step in _STEPS if keywords & schema.keys()])
