@@ -142,7 +142,8 @@ class RecordDriver:
             slot.urgent = slot.urgent or urgent
             if record is not None:
                 self.ever_wanted.add(key)
-                slot.is_withheld = False
+                if slot.is_withheld:
+                    self.post(key, Event.DELETE_ALLOWED)
             self.post(key, Event.UNWANTED if record is None else Event.WANTED, Detail(record, former))
             if self.breaker.is_tripped:
                 self.report(key)
@@ -168,11 +169,6 @@ class RecordDriver:
     def decide(self, key: RecordKey) -> Step:
         """Return what to do about a record now."""
         return decide(key, self.wanted, self.table, self.is_held)
-
-    def hold(self, key: RecordKey) -> None:
-        """Let a record stay that is not desired, and check regularly whether it still has to."""
-        slot = self.table.timed[key] = self.table.slot(key)
-        slot.is_held = True
 
     def withheld(self) -> set[RecordKey]:
         """Return the records whose deletion was held back."""
@@ -236,7 +232,7 @@ class RecordDriver:
             return False
         if known is not None and self.is_held(slot.key, known.name, known.hosts, self.table.sources(slot.key)):
             return False
-        slot.is_held = False
+        self.post(slot.key, Event.HOLD_ENDED)
         return True
 
     def _namespace(self, key: RecordKey) -> str:
@@ -280,6 +276,10 @@ class RecordDriver:
             Effect.KEEP_MISSING: lambda slot, _: table.missing(slot),
             Effect.KEEP_FOREIGN: lambda slot, _: table.foreign(slot),
             Effect.KEEP_DOUBTED: lambda slot, _: table.doubted(slot),
+            Effect.KEEP_HELD: self._keep_held,
+            Effect.CLEAR_HELD: _clear_held,
+            Effect.KEEP_WITHHELD: _keep_withheld,
+            Effect.CLEAR_WITHHELD: self._clear_withheld,
             Effect.KEEP_REJECTION: self._keep_rejection,
             Effect.CLEAR_REJECTION: _clear_rejection,
             Effect.CLEAR_ERROR: _clear_error,
@@ -332,6 +332,14 @@ class RecordDriver:
         if record is not None and record.takes:
             self.unique_keys.written(record, self._clock.monotonic())
 
+    def _keep_held(self, slot: RecordSlot, _: Detail) -> None:
+        slot.is_held = True
+        self.table.timed[slot.key] = slot
+
+    def _clear_withheld(self, slot: RecordSlot, _: Detail) -> None:
+        slot.is_withheld = False
+        self.table.timed[slot.key] = slot  # it may be empty now
+
     def _keep_rejection(self, slot: RecordSlot, of: Detail) -> None:
         assert isinstance(of.error, GatewayRejected)
         note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self.config.rng)
@@ -348,6 +356,14 @@ class RecordDriver:
 
 def _clear_error(slot: RecordSlot, _: Detail) -> None:
     slot.error, slot.failures = None, 0
+
+
+def _clear_held(slot: RecordSlot, _: Detail) -> None:
+    slot.is_held = False
+
+
+def _keep_withheld(slot: RecordSlot, _: Detail) -> None:
+    slot.is_withheld = True
 
 
 def _clear_rejection(slot: RecordSlot, _: Detail) -> None:

@@ -102,7 +102,7 @@ class RecordWriter:
             table.set_holder(slot, None)
             slot.released_at = -math.inf
         elif step.act == "hold":
-            self.driver.hold(key)
+            self.driver.post(key, Event.HELD)
         elif step.record is not None:
             self._log.warning("record.foreign", record=str(key), name=step.record.name, remedy=FOREIGN_REMEDY)
         self.driver.post(key, Event.AS_WANTED if step.act == "nothing" else Event.LEFT)

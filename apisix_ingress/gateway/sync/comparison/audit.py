@@ -278,7 +278,7 @@ class Audit:
             if key not in withheld:
                 driver.mark([key], same_batch=True)
         for key in found.held:
-            driver.hold(key)
+            driver.post(key, Event.HELD)
         for key in found.refused:
             driver.report(key)
         return found
@@ -287,17 +287,15 @@ class Audit:
         """Hold back an unusual number of deletes; return all that are held back."""
         driver, table = self._driver, self._table
         owned = table.records()
-        for key in (before := driver.withheld()) - owned:
-            table.slot(key).is_withheld = False
-            table.timed[key] = table.slot(key)
+        before = driver.withheld()
         intended = explained((*found.deletes, *sorted(before, key=reverse_rank)), table, self._wanted.is_refused)
-        for key in before & intended:
-            table.slot(key).is_withheld = False  # deleted at the next tick
+        for key in (before - owned) | (before & intended):  # what is intended is deleted at the next tick
+            driver.post(key, Event.DELETE_ALLOWED)
         before = (before & owned) - intended
         known = driver.ever_wanted | intended
         fresh = unusual({*found.deletes, *before}, known, len(owned)) - before
         for key in fresh:
-            table.slot(key).is_withheld = True
+            driver.post(key, Event.DELETE_WITHHELD)
         self._observer.held(driver.cluster, len(before) + len(fresh))
         if fresh:
             shown = [str(key) for key in islice(sorted(fresh), 5)]
