@@ -6,14 +6,14 @@ doesn't matter. Whatever is named exists, so that every object can be translated
 
 from __future__ import annotations
 
+import hashlib
 import random
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from e2e.cluster.client import KubeClient, Manifest
-from e2e.devgateway.process import DevGateway
 from e2e.everything import certificate, custom
 from e2e.faults.proxies.journal import references
 
@@ -26,11 +26,21 @@ RULES = {"g0": ("request-id", "header_name"), "g1": ("response-rewrite", "body")
 
 CERTIFICATES = ("t0", "t1")
 KINDS = ("routes", "upstreams", "plugin_configs", "consumers", "global_rules", "ssls")
+NAMELESS = {"global_rules": tuple(RULES), "ssls": CERTIFICATES}
+"""Objects of kinds whose records contain no name: a new object cannot recognize a record under its short id."""
+
 PORT = 8080
 NETWORK = "10.250.0"
 
 Facts = dict[str, dict[str, Any]]
 """`routes/1` → what has to be true of the record."""
+
+
+class Gateway(Protocol):
+    """The part of a gateway that is compared."""
+
+    def records(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Return the records of a kind by id."""
 
 
 @dataclass(slots=True)
@@ -86,6 +96,20 @@ class World:
             found[f"global_rules/{self._id(name)}"] = {"plugins": {plugin: {option: value}}}
         for name, pem in self.certificates.items():
             found[f"ssls/{self._id(name)}"] = {"snis": [f"{name}.{self.host}"], "cert": pem}
+        return found
+
+    def held(self, gateway: Gateway) -> Facts:
+        """Return the records of a gateway, those with wide ids under their short ids.
+
+        An object that is created again before the record of the previous one is deleted may get its wide id, if the
+        record contains no name (docs/decisions/0013-ids-stay.md). Nothing may have both ids.
+        """
+        found = held(gateway)
+        for kind, names in NAMELESS.items():
+            for name in names:
+                wide, short = f"{kind}/{self._wide_id(name)}", self._id(name)
+                if wide in found and f"{kind}/{short}" not in found:
+                    found[f"{kind}/{short}"] = {**found.pop(wide), "id": short}
         return found
 
     @property
@@ -177,6 +201,9 @@ class World:
     def _id(self, *parts: str) -> str:
         return f"{zlib.crc32(self._name(*parts).encode()):x}"
 
+    def _wide_id(self, *parts: str) -> str:
+        return hashlib.sha256(self._name(*parts).encode()).hexdigest()[:16]
+
 
 def _plugin(name: str, config: Mapping[str, Any]) -> Manifest:
     return {"name": name, "enable": True, "config": dict(config)}
@@ -195,7 +222,7 @@ def slice_of(service: str, conditions: Mapping[str, Mapping[str, bool]], *, port
     }
 
 
-def held(gateway: DevGateway) -> Facts:
+def held(gateway: Gateway) -> Facts:
     """Return what a gateway holds, by `routes/1`."""
     return {f"{kind}/{id_}": body for kind in KINDS for id_, body in gateway.records(kind).items()}
 

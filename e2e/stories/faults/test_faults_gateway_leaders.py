@@ -23,7 +23,7 @@ from e2e.faults import checks
 from e2e.faults.figures import note, spread
 from e2e.faults.proxies.admin_proxy import AdminProxy
 from e2e.faults.proxies.journal import Entry
-from e2e.faults.world import World, differences, held
+from e2e.faults.world import World, differences
 
 FREEZES = int(os.environ.get("FREEZES", "1"))
 ELECTION = {"lease_duration": "3s", "renew_deadline": "2s", "retry_period": "0.3s"}
@@ -97,7 +97,7 @@ class Pair:
         return [entry for entry in self._writes(before) if entry.writer.startswith(f"{controller.name}_")]
 
     def _differences(self) -> list[str]:
-        return differences(held(self.gateway), self.world.expected())
+        return differences(self.world.held(self.gateway), self.world.expected())
 
 
 @pytest.fixture

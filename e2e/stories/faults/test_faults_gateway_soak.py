@@ -21,7 +21,7 @@ from e2e.faults import checks
 from e2e.faults.figures import note
 from e2e.faults.proxies.admin_proxy import AdminProxy
 from e2e.faults.proxies.api_proxy import ApiProxy
-from e2e.faults.world import World, differences, held
+from e2e.faults.world import World, differences
 
 SOAK = float(os.environ.get("SOAK", "4"))
 WATCHES_END = max(1.0, min(60.0, SOAK / 10))
@@ -104,7 +104,10 @@ def test_edits_without_end_leave_no_files_and_no_threads_behind(
         gauge.look()
     api.play()
     wait_until(
-        lambda: differences(held(gateway), world.expected()), lambda found: found == [], "the gateway to be right", 60
+        lambda: differences(world.held(gateway), world.expected()),
+        lambda found: found == [],
+        "the gateway to be right",
+        60,
     )
     first, last = gauge.samples[0], gauge.samples[-1]
     assert ends > 0

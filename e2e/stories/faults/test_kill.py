@@ -27,7 +27,7 @@ from e2e.faults import checks
 from e2e.faults.dumps import OF_THE_GATEWAY
 from e2e.faults.figures import note, spread
 from e2e.faults.proxies.admin_proxy import AdminProxy
-from e2e.faults.world import World, differences, held
+from e2e.faults.world import World, differences
 
 KILLS = int(os.environ.get("KILLS", "4"))
 START = int(os.environ.get("START", "0"))
@@ -127,7 +127,7 @@ class Run:
 
     def differences(self) -> list[str]:
         """Return what the gateway has otherwise than the objects ask for."""
-        return differences(held(self.gateway), self.world.expected())
+        return differences(self.world.held(self.gateway), self.world.expected())
 
     def _check(self, before: int) -> None:
         journal = self.proxy.entries(before)
@@ -195,9 +195,12 @@ def assert_clean_sync_gives_the_same(run: Run, kubeconfig: Path, folder: Path) -
             folder, name="clean", kubeconfig=kubeconfig, gateways={"default": empty}, kubernetes=kubernetes
         ):
             want = wait_until(
-                lambda: held(empty), lambda got: differences(got, run.world.expected()) == [], "a clean sync", CONVERGED
+                lambda: run.world.held(empty),
+                lambda got: differences(got, run.world.expected()) == [],
+                "a clean sync",
+                CONVERGED,
             )
-        assert _bodies(held(run.gateway)) == _bodies(want)
+        assert _bodies(run.world.held(run.gateway)) == _bodies(want)
 
 
 def _bodies(records: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
