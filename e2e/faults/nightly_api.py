@@ -34,6 +34,8 @@ OUTAGE = float(os.environ.get("OUTAGE", "600"))
 """Seconds without an API server."""
 SLOW = float(os.environ.get("SLOW", "180"))
 """Seconds with slow answers."""
+ACCOUNT = "admin"
+"""Service account of controllers that do not use the credentials of the API server's administrator."""
 
 pytestmark = pytest.mark.timeout(max(600, 2 * OUTAGE))
 
@@ -110,20 +112,26 @@ def test_an_old_backup_of_etcd_is_followed(scene: ApiStand, cluster: LocalCluste
 
 
 def test_the_controller_survives_an_api_server_that_accepts_few_requests(
-    scene: ApiStand, cluster: LocalCluster
+    scene: ApiStand, cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    """Real rejections: other clients use nearly all of the capacity, no request is queued, twelve kinds need a list."""
+    """Real rejections: other clients use nearly all of the capacity, no request is queued, twelve kinds need a list.
+
+    The controller has an account of its own: the API server never rejects requests of `system:masters`.
+    """
     flags = ("--max-requests-inflight=2", "--max-mutating-requests-inflight=2", "--enable-priority-and-fairness=false")
-    with running(scene) as own:
+    make_account(scene)
+    token = scene.api.account_token(ACCOUNT, namespace=scene.namespace)
+    kubeconfig = kubeconfig_of(scene, {"token": token}, tmp_path / "account.kubeconfig")
+    with running(scene, kubeconfig) as own:
         restart(cluster, *flags)
         calm(scene, own)
-        lists, ended = len(scene.proxy.requests(verb="list")), threading.Event()
+        lists, early, ended = len(scene.proxy.requests(verb="list")), refusals(scene), threading.Event()
         crowd = [threading.Thread(target=shout, args=(cluster, ended), name="e2e-noise") for _ in range(20)]
         for each in crowd:
             each.start()
         try:
             scene.proxy.play({"match": {"verb": "watch"}, "action": "gone", "times": 12})
-            wait_until(lambda: refusals(scene), lambda got: got > 2, "429s", 120.0)
+            wait_until(lambda: refusals(scene), lambda got: got > early + 2, "429s", 120.0)
         finally:
             ended.set()
             for each in crowd:
@@ -131,9 +139,9 @@ def test_the_controller_survives_an_api_server_that_accepts_few_requests(
         scene.change()
         caught_up = scene.until_right()
         calm(scene, own)
-        asked = len(scene.proxy.requests(verb="list")) - lists
-        note("F-7", caught_up_s=round(caught_up, 2), refused=refusals(scene), lists_asked=asked)
-        assert asked <= 12 + refusals(scene)
+        asked, refused = len(scene.proxy.requests(verb="list")) - lists, refusals(scene) - early
+        note("F-7", caught_up_s=round(caught_up, 2), refused=refused, lists_asked=asked)
+        assert asked <= 12 + refused
 
 
 def refusals(scene: ApiStand) -> int:
@@ -151,9 +159,9 @@ def shout(cluster: LocalCluster, ended: threading.Event) -> None:
             api._http.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", json=review)
 
 
-@pytest.mark.parametrize("slowest", [4.0, 8.0], ids=["2 to 4 s", "2 to 8 s"])
+@pytest.mark.parametrize("slowest", [4.0, 7.0], ids=["2 to 4 s", "2 to 7 s"])
 def test_slow_answers_and_the_default_lease(scene: ApiStand, slowest: float) -> None:
-    """An answer may take renew_deadline less retry_period: 8 s."""
+    """An answer may take renew_deadline less retry_period, 8 s, of which a loaded machine needs some itself."""
     with running(scene) as own:
         scene.proxy.play({"action": "delay", "seconds": [2.0, slowest]})
         began = time.monotonic()
@@ -180,12 +188,30 @@ def test_ten_minutes_without_an_api_server(scene: ApiStand, cluster: LocalCluste
         assert loop.failures == []
 
 
+def make_account(scene: ApiStand) -> None:
+    """Make a service account with the rights of an administrator."""
+    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}}
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": scene.namespace}}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scene.namespace}
+    binding = {**rbac, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]}
+    scene.api.apply([account, binding], namespace=scene.namespace)
+
+
+def kubeconfig_of(scene: ApiStand, user: Manifest, path: Path) -> Path:
+    """Write a kubeconfig that leads through the proxy with these credentials."""
+    config = yaml.safe_load(scene.proxy.kubeconfig.read_text())
+    config["users"][0]["user"] = user
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
 def bound_token(scene: ApiStand, secret: str) -> str:
     """Return a token that dies with a Secret."""
     scene.api.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}}, namespace=scene.namespace)
     uid = scene.api.get("Secret", secret, namespace=scene.namespace)["metadata"]["uid"]
     spec = {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": secret, "uid": uid}}
-    path = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/admin/token"
+    path = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/{ACCOUNT}/token"
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -201,21 +227,14 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
 
 @pytest.mark.parametrize("way", ["file", "plugin"])
 def test_an_expired_token_is_replaced(scene: ApiStand, cluster: LocalCluster, tmp_path: Path, way: str) -> None:
-    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin"}}
-    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": scene.namespace}}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-    subject = {"kind": "ServiceAccount", "name": "admin", "namespace": scene.namespace}
-    binding = {**rbac, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]}
-    scene.api.apply([account, binding], namespace=scene.namespace)
+    make_account(scene)
     token, plugin = tmp_path / "token", tmp_path / "plugin"
     token.write_text(bound_token(scene, "first"))
     plugin.write_text(PLUGIN.replace("TOKEN", str(token)))
     plugin.chmod(0o700)
-    config = yaml.safe_load(scene.proxy.kubeconfig.read_text())
     command = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
-    config["users"][0]["user"] = {"tokenFile": str(token)} if way == "file" else {"exec": command}
-    kubeconfig = tmp_path / "rotated.kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config))
+    user = {"tokenFile": str(token)} if way == "file" else {"exec": command}
+    kubeconfig = kubeconfig_of(scene, user, tmp_path / "rotated.kubeconfig")
     with running(scene, kubeconfig) as own:
         old = token.read_text()
         token.write_text(bound_token(scene, "second"))
