@@ -1,4 +1,4 @@
-"""From the `spec` of an object to its model, with mistakes as sentences; also finds unknown fields.
+"""Parses the `spec` of an object into its model, with mistakes as sentences; also finds unknown fields.
 
 The messages are defined here, the shapes in `v2/`. No input is ever echoed: a spec may contain secrets.
 """

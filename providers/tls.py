@@ -1,6 +1,6 @@
 """ApisixTls: translated when it or one of its Secrets changes, and when its certificate expires.
 
-A renewed certificate is sent at once, and one that was not renewed in time is reported.
+A renewed certificate is sent immediately, and one that was not renewed in time is reported.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Rules from the recorded data plane (matching facts 1 to 5): an exact host wins over a longer wildcard, that over a
 shorter one, and that over no host; within a level an exact uri wins over the longest prefix; priority orders routes of
 one uri only; equal routes stay in the order in which the gateway received them, which after its restart is the order of
-their ids. A route whose method, addresses or vars do not match gives way to the next one, across levels.
+their ids. If the method, addresses or vars of a route do not match, the gateway continues with the next one, across
+levels.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Choice:
 
     @property
     def winner(self) -> Candidate | None:
-        """The route that answers, as far as known; None: 404."""
+        """The route that handles the request, as far as known; None: 404."""
         return next((found for found in self.candidates if found.outcome == "wins"), None)
 
     @property

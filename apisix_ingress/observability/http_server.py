@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # aiohttp's server is imported when serving begins, so that i
 
     _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-# Seconds for requests in flight when the server stops; every response here is computed at once.
+# Seconds for requests in flight when the server stops; every response here is computed immediately.
 _SHUTDOWN_TIMEOUT = 1.0
 
 _BACKLOG = 128
@@ -103,7 +103,7 @@ def _ask(check: Check) -> str | None:
     try:
         reason = check()
     except Exception as error:
-        # A probe must answer, so a check that raises is reported like a failed check.
+        # A probe must get a response, so a check that raises is reported like a failed check.
         return f"the check failed: {type(error).__name__}"
     return None if reason is None else escape(redact_text(reason))
 

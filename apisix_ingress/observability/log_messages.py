@@ -1,4 +1,4 @@
-"""The readable text of each log line: it says what happened without the name of the event.
+"""The readable text of each log line: it describes the event without its name.
 
 A line keeps its constant event name and its fields; `message` is a sentence, followed by the detail of the line if it
 has one. The table has every event of the program; a test compares it with the code.

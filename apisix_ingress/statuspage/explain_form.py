@@ -1,4 +1,4 @@
-"""The form of `explain`: parses the input, and answers from the desired records in a thread, within a deadline."""
+"""The form of `explain`: parses the input, computes the result from the desired records in a thread, with a limit."""
 
 from __future__ import annotations
 

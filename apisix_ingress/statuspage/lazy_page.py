@@ -46,7 +46,7 @@ class LazyStatusPage:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         if self._page is None:
-            # In a thread: writes and the lease go on meanwhile. A second request in between gets the same module.
+            # In a thread: writes and the lease continue meanwhile. A second request in between gets the same module.
             page = await asyncio.to_thread(self._load)
             self._page = self._page or page
         return await self._page.serve(request)

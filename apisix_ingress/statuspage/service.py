@@ -2,7 +2,7 @@
 
 ==========================  ===========================================================================
 /status                     the overview: headline, totals, gateway clusters, latest changes
-/status/problems            everything that needs a person; `q`, `severity`, `page`
+/status/problems            everything that needs attention; `q`, `severity`, `page`
 /status/hosts               hosts with their state, owners and certificate; `q`, `state`, `page`
 /status/records             hosts, paths, objects, upstreams; `kind`, `q`, `state`, `page`
 /status/record              one record: references, states, body; `kind`, `id`
@@ -11,7 +11,7 @@
 /status/changes             changes of the last hour; `q`, `page`
 /status/gateway-api         listeners and routes of the Gateway API; `q`, `page`
 /status/conflicts           which object wins, and which ones lose
-/status/explain             which route answers a request
+/status/explain which route handles a request
 /status/search              all of this; `q`
 /status/api/…               the same as JSON, under the same names, `overview` and, for records, `routes`
 /status/api/status          the document of the command `status`; `namespace`, `kind`, `all`

@@ -202,7 +202,8 @@ class ApiStatus:
     async def flush(self, seconds: float) -> bool:
         """Wait until the queued conditions are written; a follower writes none, so it does not wait.
 
-        Nor does it wait for thousands that a start has queued: the next leader checks every object anyway.
+        It does not wait for thousands of statuses that a start has queued either: the next leader checks every object
+        anyway.
         """
         return self._running and await self._writer.flush(seconds, most=FLUSHED)
 

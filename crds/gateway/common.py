@@ -91,7 +91,7 @@ class PathChange(SpecPart):
 
 
 class Redirect(SpecPart):
-    """An answer that sends the client elsewhere."""
+    """A response that redirects the client."""
 
     scheme: str = ""
     hostname: str = ""
@@ -119,7 +119,7 @@ class Cors(SpecPart):
 
 
 class Filter(SpecPart):
-    """A step that a request or its answer goes through. The type names the one field that is set."""
+    """A processing step of a request or response. The type names the one field that is set."""
 
     type: str
     request_header_modifier: HeaderChanges | None = None

@@ -1,4 +1,4 @@
-"""GatewayClass, Gateway and ListenerSet: where requests come in."""
+"""GatewayClass, Gateway and ListenerSet: the entry points of requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RouteKind(SpecPart):
 
 
 class AllowedRoutes(SpecPart):
-    """Which routes a listener takes."""
+    """Which routes a listener accepts."""
 
     namespaces: Namespaces = Field(default_factory=Namespaces)
     kinds: tuple[RouteKind, ...] = ()
@@ -46,7 +46,7 @@ class Validation(SpecPart):
 
 
 class ListenerTls(SpecPart):
-    """How a listener deals with TLS."""
+    """How a listener handles TLS."""
 
     mode: Literal["Terminate", "Passthrough"] = "Terminate"
     certificate_refs: tuple[ObjectReference, ...] = ()
@@ -100,7 +100,7 @@ class GatewayTls(SpecPart):
 
 
 class Address(SpecPart):
-    """An address that a Gateway asks for; without a value any of its type."""
+    """An address that a Gateway requests; without a value, any of its type."""
 
     type: str = "IPAddress"
     value: str = ""

@@ -33,7 +33,7 @@ class PathMatch(SpecPart):
 
 
 class HttpRouteMatch(SpecPart):
-    """Conditions that all have to hold."""
+    """Conditions, all of which must match."""
 
     path: PathMatch = Field(default_factory=PathMatch)
     headers: tuple[HeaderMatch, ...] = ()
@@ -42,7 +42,7 @@ class HttpRouteMatch(SpecPart):
 
 
 class Retry(SpecPart):
-    """How requests are sent again (experimental)."""
+    """How requests are retried (experimental)."""
 
     codes: tuple[int, ...] = ()
     attempts: int | None = None
@@ -56,7 +56,7 @@ class CookieConfig(SpecPart):
 
 
 class SessionPersistence(SpecPart):
-    """How requests of one client reach one endpoint (experimental)."""
+    """How requests of one client are sent to the same endpoint (experimental)."""
 
     session_name: str = ""
     type: Literal["Cookie", "Header"] = "Cookie"
@@ -66,7 +66,7 @@ class SessionPersistence(SpecPart):
 
 
 class HttpRouteRule(SpecPart):
-    """Requests that meet one of the matches go through the filters to the backends."""
+    """Requests that match are processed by the filters and sent to the backends."""
 
     name: str = ""
     matches: tuple[HttpRouteMatch, ...] = ()
@@ -92,14 +92,14 @@ class MethodMatch(SpecPart):
 
 
 class GrpcRouteMatch(SpecPart):
-    """Conditions that all have to hold."""
+    """Conditions, all of which must match."""
 
     method: MethodMatch = Field(default_factory=MethodMatch)
     headers: tuple[HeaderMatch, ...] = ()
 
 
 class GrpcRouteRule(SpecPart):
-    """Calls that meet one of the matches go through the filters to the backends."""
+    """Calls that match are processed by the filters and sent to the backends."""
 
     name: str = ""
     matches: tuple[GrpcRouteMatch, ...] = ()
@@ -115,7 +115,7 @@ class GrpcRouteSpec(RouteSpec):
 
 
 class StreamRouteRule(SpecPart):
-    """Connections or datagrams go to the backends."""
+    """Connections or datagrams are sent to the backends."""
 
     name: str = ""
     backend_refs: tuple[BackendReference, ...] = ()

@@ -171,7 +171,7 @@ class SpecPart(BaseModel):
         extra="ignore",
         alias_generator=to_camel,
         hide_input_in_errors=True,
-        # Kinds that nobody uses cost nothing at the start.
+        # Kinds that are not used cost nothing at the start.
         defer_build=True,
         json_schema_extra=_describe_rules,
     )
@@ -219,7 +219,7 @@ class Spec(RuledPart):
 class SecretName(SpecPart):
     """A Secret in the namespace of the object; without a name it is treated as absent."""
 
-    # 2.2 demanded the mapping, empty if need be, even beside the values themselves.
+    # 2.2 required the mapping, possibly empty, even if the values are present.
     name: str = Field(default="", description="Name of the Secret.")
 
 

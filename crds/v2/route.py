@@ -161,7 +161,7 @@ class Authentication(SpecPart):
 
 
 class HttpRule(RuledPart):
-    """An HTTP rule. `backends` and `upstreams` are both empty only if plugins answer the requests."""
+    """An HTTP rule. `backends` and `upstreams` are both empty only if plugins respond to the requests."""
 
     name: Name = Field(description="Name, unique among the HTTP rules of the object.")
     priority: StrictInt = Field(

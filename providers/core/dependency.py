@@ -59,7 +59,7 @@ class DependencyProvider:
         await run_workers(self.queue, self.handle, workers=self.workers, name=name, on_error=self._failed)
 
     def settle_one(self, read: Read) -> None:
-        """Queue the owners at once, without an event loop."""
+        """Queue all owners in one step, without an event loop."""
         for owner in self._owners(read):
             self._router.enqueue(owner)
 

@@ -32,7 +32,7 @@ from translation.core.options import Options
 from translation.nginx.options import CATCH_ALL, host_key
 
 URGENT_KINDS = frozenset(kind for kind, row in RESOURCES.items() if row.urgent)
-"""Kinds whose changes are processed first, so that a dead Pod leaves the gateways at once."""
+"""Kinds whose changes are processed first, so that a dead Pod is removed from the gateways immediately."""
 
 UNREAD = {"endpointslices": "Endpoints", "endpoints": "EndpointSlice"}
 """Endpoint source → the kind that is not watched."""
@@ -41,7 +41,7 @@ LARGE_OBJECTS = "large-objects"
 """Name of the queue of objects that are translated in a thread."""
 
 SETTLE_LIMIT = 100
-"""Translations per object after which an offline pass is considered an endless loop."""
+"""Number of translations per object after which an offline pass is considered an endless loop."""
 
 
 def resources(options: Options) -> tuple[Resource, ...]:
@@ -168,7 +168,7 @@ class Registry:
         """Translate until nothing is queued, without an event loop.
 
         Raises:
-            RuntimeError: If translations keep waking each other.
+            RuntimeError: Translations keep causing each other.
         """
         budget = SETTLE_LIMIT * (1 + sum(len(store) for store in self._world.stores.values()))
         while busy := [provider for provider in self.all() if self._step(provider)]:
@@ -177,7 +177,7 @@ class Registry:
                     budget -= 1
             budget -= len(busy)
             if budget < 0:
-                raise RuntimeError("translations keep waking each other")
+                raise RuntimeError("translations keep causing each other")
 
     def all(self) -> tuple[Provider[Any] | DependencyProvider, ...]:
         """Return the providers of all kinds that have one."""

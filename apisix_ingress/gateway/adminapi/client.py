@@ -47,7 +47,7 @@ LARGEST_LIST = 256 * 2**20
 """The default limit for the size of a list in bytes."""
 
 RELISTS, RELIST_PAUSE = 3, 0.3
-"""Attempts to read a list, and the maximum pause between them in seconds; the other kinds are not listed again."""
+"""Attempts to read a list, and the maximum pause between them in seconds. Other kinds are not listed again."""
 
 _UNKNOWN = ObservedRecord(b"")
 _NO_RECORDS = b'{"list":[]}'
@@ -248,7 +248,7 @@ class AdminClient:
             raise GatewayUnavailable(f"GET {kind}: no complete list within {_LIST_TIMEOUT:g} s") from None
         if reply.is_cut and reply.status_code < 300:
             size, field = written_size(self._largest_list), self._requests.fields.largest_list
-            why = f"the list is larger than {size}: increase {field} if the gateway is meant to have so many records"
+            why = f"the list is larger than {size}: increase {field} if the gateway is meant to have this many records"
             raise GatewayUnavailable(f"GET {kind}: {why}", sent=False)
         self._version = reply.headers.get("Server", "")
         self.date = reply.headers.get("Date", "")

@@ -17,7 +17,7 @@ LARGEST_RECORD = 4 * 2**20
 """The maximum size of one record of a list in bytes; the Admin API accepts 1.5 MiB."""
 
 TURN_BYTES, TURN_RECORDS, TURN_STEPS = 64 * 1024, 50, 2000
-"""After so many bytes, records, or brackets within a record, other tasks get a turn."""
+"""Number of bytes, records, or brackets within a record after which other tasks get a turn."""
 
 _SHORT = 1024
 _HEAD = re.compile(
@@ -28,7 +28,7 @@ _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
 def _object(levels: int) -> str:
-    """Return a pattern of an object with at most so many levels of objects; without backtracking, so it is linear."""
+    """Return a pattern of an object with at most this many levels of objects; without backtracking, so it is linear."""
     inner = rf"|{_object(levels - 1)}" if levels > 1 else ""
     return rf'\{{[^"{{}}]*+(?:(?:{_STRING}{inner})[^"{{}}]*+)*+\}}'
 

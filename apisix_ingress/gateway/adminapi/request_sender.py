@@ -1,7 +1,7 @@
 """Sends the requests of one Admin API, with its admin key; repeats some of them, and creates the errors of failed ones.
 
-A request that was cut off is repeated at once, and one that was rejected is repeated if the admin key has been
-replaced. All longer retries are up to the callers: the backoff of a record, and the next audit.
+A request that was cut off is repeated immediately, and one that was rejected is repeated if the admin key has
+been replaced. All longer retries are up to the callers: the backoff of a record, and the next audit.
 """
 
 from __future__ import annotations

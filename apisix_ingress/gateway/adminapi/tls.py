@@ -26,8 +26,8 @@ class TlsFiles:
 class TlsContext:
     """The `ssl.SSLContext` of a cluster.
 
-    A changed file leads to a new context, hence to new connections. If a file cannot be read, for instance while it is
-    being replaced, the previous context stays in use until the next check.
+    A changed file leads to a new context, and thus to new connections. If a file cannot be read, for instance while it
+    is being replaced, the previous context stays in use until the next check.
 
     Args:
         files: The paths of the certificates.

@@ -25,8 +25,9 @@ from apisix_ingress.runtime.tasks import bounded
 log = structlog.get_logger()
 
 UNREACHED, FAILING = 3, 8
-"""Writes of so many different records in a row must fail before the cluster is considered down: a single record may be
-the cause, and writes to a gateway that fails some requests are useful. Fewer suffice if no connection was possible.
+"""Number of different records whose writes must fail in a row before the cluster is considered down: a single record
+may be the cause, and writes to a gateway that fails some requests are useful. Fewer suffice if no connection was
+possible.
 """
 
 KEY_PROBE_INTERVAL = 30.0
@@ -73,7 +74,7 @@ class CircuitBreaker:
         self._on_outage = on_outage
         self._rng = rng
         self._probes = 0
-        """How many probes there were since the last call that succeeded."""
+        """Number of probes since the last call that succeeded."""
         self._failing: set[RecordKey] = set()
         self._error: GatewayError | None = None
         self._outage: Outage | None = None
@@ -121,8 +122,8 @@ class CircuitBreaker:
     def failed(self, error: GatewayError, key: RecordKey | None = None) -> None:
         """Record that a call failed, and trip if that concerns the whole cluster.
 
-        A rejected admin key trips at once, whatever the call was for. Otherwise writes of several records have to fail
-        in a row; failures of other calls are ignored.
+        A rejected admin key trips the breaker immediately, whatever the call was for. Otherwise writes of several
+        records have to fail in a row; failures of other calls are ignored.
 
         Args:
             error: Why it failed.
@@ -136,7 +137,7 @@ class CircuitBreaker:
                 self.trip(error)
 
     def trip(self, error: GatewayError, *, since: datetime | None = None) -> None:
-        """Stop writes; if they are stopped already, only the cause may change.
+        """Stop writes; if they are already stopped, only the cause may change.
 
         Args:
             error: Why.
@@ -168,7 +169,7 @@ class CircuitBreaker:
             self._log.error("cluster.unreachable", error=outage.cause, since=since, remedy=REMEDY)
 
     def stop(self) -> None:
-        """Start no more writes, whatever the cluster answers: the process is about to exit."""
+        """Start no more writes, whatever the state of the cluster: the process is about to exit."""
         self._stopped = True
         self._writable.clear()
 

@@ -85,7 +85,7 @@ class ClusterSync:
         return self._driver.table.get(key).observed is not None
 
     def kept_hosts(self) -> Iterator[str]:
-        """Yield the hosts of routes that stay though they are not desired: their objects have errors."""
+        """Yield the hosts of routes that stay although they are not desired: their objects have errors."""
         for slot in self._driver.table:
             if slot.is_held and slot.key.kind == "routes" and slot.observed is not None:
                 yield from slot.observed.hosts or ()

@@ -210,7 +210,7 @@ class RecordDriver:
         """Retry a record as soon as the holder of one of its exclusive keys is written or deleted.
 
         The holder may be about to be deleted, so deletes no longer wait for this record. If records keep waiting for
-        each other in a circle, this one releases its keys, unless it has recently done so without success.
+        each other in a cycle, this one releases its keys, unless it has recently done so without success.
         """
         slot = self.table.slot(key)
         self.table.set_holder(slot, holder)

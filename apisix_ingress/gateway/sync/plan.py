@@ -122,7 +122,7 @@ def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsH
 def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: int) -> frozenset[RecordKey]:
     """Return the deletes to hold back: none, or those of all records that were never desired in this process.
 
-    So many at once are more often caused by incomplete lists or a wrong setting than intended.
+    A large number at once is more often caused by incomplete lists or a wrong setting than intended.
 
     Args:
         deletes: The records that a sweep would delete.
@@ -175,8 +175,8 @@ def _is_there(ref: RecordKey, record: Record, table: RecordTable) -> bool:
 def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step | None:
     """Return what has to be done before a record takes the id of another name; None: it may be written.
 
-    Records that refer to this id may mean the other name. So the existing record is deleted first, which also lets the
-    gateway object on behalf of records that other clients created. It is overwritten only if every record that refers
+    Records that refer to this id may mean the other name. So the existing record is deleted first, so that the gateway
+    can reject the delete if records of other clients refer to it. It is overwritten only if every record that refers
     to it is to mean the new name, as in a gateway that was restored from a backup.
     """
     if record.existing_only:

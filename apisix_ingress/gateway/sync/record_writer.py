@@ -34,7 +34,7 @@ log = structlog.get_logger()
 LATE = 2
 """A gateway may carry out an unanswered write later, up to this factor times the time it has already taken.
 
-This is an estimate: gateways do not show it. The lease is held that much longer when the process stops.
+This is an estimate: gateways do not report it. The lease is held that much longer when the process stops.
 """
 
 
@@ -57,7 +57,7 @@ class RecordWriter:
         self._log = log.bind(cluster=driver.cluster)
 
     async def handle(self, key: RecordKey, term: Term) -> bool:
-        """Do what is due for a record; return whether that was a request.
+        """Handle a due record; return whether that took a request.
 
         Raises:
             LeadershipLost: The write was not started.

@@ -1,7 +1,7 @@
 """One sync session at one address of a cluster: it compares the records there and keeps them in sync until cancelled.
 
 A session ends with the term of leadership, or when the cluster moves to another address. Its workers take due records
-from the queue and write them (`record_writer`); its keeper does what becomes due with time, such as audits.
+from the queue and write them (`record_writer`); a periodic task handles what becomes due with time, such as audits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AUDIT_RETRY = 5.0
 """Seconds after which an audit is repeated that failed, or could not read the ledger."""
 
 YIELD_EVERY = 50
-"""After so many records in a row that need no write, other tasks get a turn."""
+"""Number of consecutive records without a write after which other tasks get a turn."""
 
 
 class SyncSession:

@@ -110,7 +110,7 @@ class KubeApi:
         await self.close()
 
     async def end_of_outage(self) -> None:
-        """Return as soon as the API server has answered any request."""
+        """Return as soon as the API server has responded to any request."""
         await self._reachable.wait()
 
     async def get(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:

@@ -68,7 +68,7 @@ def explain(error: Exception) -> str:
         case TimeoutError():
             return "no response in time"
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():
-            return "the connection was cut"
+            return "the connection was closed"
         case aiohttp.InvalidURL():
             return "the server's URL is not valid"
         case _:

@@ -45,7 +45,7 @@ class Discovery:
         self._answers: dict[str, _Answer] = {}
 
     async def serves(self, resource: Resource, *, was_absent: bool = False) -> bool:
-        """Return whether the API server serves a kind in its version; the answer may be a few seconds old.
+        """Return whether the API server serves a kind in its version; the result may be a few seconds old.
 
         A 404 alone is not proof, because a proxy may return it for every request. The list of all API groups must lack
         the version, too. That a kind is still absent needs no proof: for all these kinds, the list of all API groups is

@@ -1,7 +1,7 @@
 """Leader election on a Lease: creates terms and ensures that no work outlives the lease it was done under.
 
 Every deadline is monotonic. The holder counts from the moment before it sent the renewal, followers from the moment
-after they observed it. So the holder gives up first, whatever the wall clocks say; the times in the Lease are
+after they observed it. So the holder gives up first, regardless of the wall clocks; the times in the Lease are
 informational. The caller of `lead` decides what to do within a term.
 """
 
@@ -114,7 +114,7 @@ class LeaderElector:
         return Term(self._clock, holder=self._options.identity, deadline=began + self._options.lease_duration)
 
     async def _write(self, request: Coroutine[Any, Any, None]) -> None:
-        """Send a write that may acquire the lease; if cancelled meanwhile, release the lease at once."""
+        """Send a write that may acquire the lease; if cancelled meanwhile, release the lease immediately."""
         write = asyncio.ensure_future(request)
         try:
             await asyncio.shield(write)

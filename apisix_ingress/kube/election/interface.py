@@ -56,7 +56,7 @@ class LeaseOptions:
 
 
 class NoElection:
-    """Leads at once and always: for a single replica, or without an API server."""
+    """Leads immediately and permanently: for a single replica, or without an API server."""
 
     problem = ""
 

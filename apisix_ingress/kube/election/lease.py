@@ -84,7 +84,7 @@ class Lease:
         self._held: JsonObject | None = None
         self._observed: _Observed | None = None
         self._seen: JsonObject | None = None
-        # Whether a lease in our name may be one that we acquired without receiving the answer.
+        # Whether a lease in our name may be one that we acquired without receiving the response.
         self._asked = False
 
     # Acquiring.

@@ -1,7 +1,7 @@
 """Renews a lease while a term lasts: decides when to try, how long to wait, and when to give up.
 
-A renewal extends the lease from the moment before it was sent, so a slow answer leaves little of that time. Therefore
-attempts overlap: the next one is sent before the previous one is answered. If every answer takes at most
+A renewal extends the lease from the moment before it was sent, so a slow response leaves little of that time. Therefore
+attempts overlap: the next one is sent before the response to the previous one. If every response takes at most
 `renew_deadline` minus one `retry_period`, a renewal always succeeds in time. `lease` implements an attempt.
 """
 

@@ -67,7 +67,7 @@ class WatchHealth:
         self.problem = problem
         self._observer.failed(self._kind, reason)
         self._failing.add(reason)
-        # Each reason has its own backoff, so the first 410 after an outage causes a list at once.
+        # Each reason has its own backoff, so the first 410 after an outage causes a list immediately.
         return self._backoff.when(reason)
 
     def forget_failures(self, *, relists: bool = True) -> None:

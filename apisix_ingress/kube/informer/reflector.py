@@ -57,7 +57,8 @@ log = structlog.get_logger()
 LONGEST_PAUSE = 120.0
 """Upper limit in seconds of a Retry-After that comes with a 429."""
 LONGEST_OUTAGE_PAUSE = 15.0
-"""Upper limit of any other Retry-After. A server that is down cannot know when it is back, and we must notice soon."""
+"""Upper limit of any other Retry-After. A server that is down cannot predict when it is back, and its return must be
+noticed soon."""
 RETURN_SPREAD = 0.25
 """After an outage, the kinds reconnect at random times within this many seconds."""
 _SETTLED_PAUSES = 10
@@ -257,17 +258,17 @@ class Reflector:
             return 0.0
         if lasted < asked / 2:
             self._state.watch_malformed()
-            return self._health.fail("empty", "the API server ends watches at once")
+            return self._health.fail("empty", "the API server ends watches immediately")
         self._health.forget_failures()
         if self._state.watch_silent(self._options.silent_watches) and await self._is_rolled_back():
             return self._roll_back()
         return 0.0
 
     async def _check(self) -> str:
-        """Find out why watches are not answered; return the reason to list, or empty."""
+        """Find out why watches get no response; return the reason to list, or empty."""
         if await self._is_rolled_back():
             return _ROLLED_BACK
-        return "lists are answered, but watches are not" if self._state.check_passed() else ""
+        return "the API server responds to lists, but not to watches" if self._state.check_passed() else ""
 
     async def _is_rolled_back(self) -> bool:
         """Return whether the API server's version is older than ours, as after the restore of an etcd backup.
@@ -285,7 +286,7 @@ class Reflector:
         return self._health.fail("rolled_back", f"{problem}; relisting")
 
     def _count(self, error: KubeUnavailable) -> None:
-        """Count a failed watch. Failed lists are not counted, nor is 429: it is an answer."""
+        """Count a failed watch. Failed lists are not counted, nor is 429, which is a response."""
         if self._state.version is None or error.status == HTTPStatus.TOO_MANY_REQUESTS:
             return
         if not self._state.is_open:

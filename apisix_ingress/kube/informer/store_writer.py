@@ -128,7 +128,7 @@ class StoreWriter:
 
 
 def _depth_problem(raw: JsonObject) -> str:
-    """Return what is wrong with the depth of an object; empty if nothing."""
+    """Return a message if an object is nested too deeply, otherwise an empty string."""
     try:
         check_depth({**raw, "metadata": None})
     except ValueError as error:

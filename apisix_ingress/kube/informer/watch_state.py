@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MALFORMED_LIMIT = 4
-"""After this many watches in a row that the API server answered without valid events, the kind is listed."""
+"""After this many watches in a row that returned no valid events, the kind is listed."""
 UNANSWERED_LIMIT = 2
-"""After this many watches in a row without an answer, the reflector checks the API server's version.
+"""After this many watches in a row without a response, the reflector checks the API server's version.
 
 After this many checks in a row that find no rollback, the kind is listed: changes arrive late, but they arrive.
 """
@@ -19,8 +19,8 @@ class WatchState:
 
     Attributes:
         version: resourceVersion from which the next watch continues; None to list first.
-        is_open: Whether the API server answered the current watch request.
-        opened_at: Monotonic time of that answer.
+        is_open: Whether the API server responded to the current watch request.
+        opened_at: Monotonic time of that response.
         absent_since: Monotonic time since which the API server does not serve the kind; None if it does.
     """
 
@@ -36,7 +36,7 @@ class WatchState:
 
     @property
     def needs_check(self) -> bool:
-        """Whether so many watches were not answered that the API server's version must be checked."""
+        """Whether the API server's version must be checked, because many watches in a row got no response."""
         return self._unanswered >= UNANSWERED_LIMIT
 
     def listed(self, version: str, *, confirm_after: tuple[int, ...] = ()) -> None:
@@ -55,16 +55,16 @@ class WatchState:
         self.is_open = False
 
     def watch_opened(self, now: float) -> None:
-        """Record that the API server answered a watch request."""
+        """Record that the API server responded to a watch request."""
         self.is_open, self.opened_at = True, now
         self._unanswered = self._checks = 0
 
     def watch_unanswered(self) -> None:
-        """Record a watch request without an answer."""
+        """Record a watch request without a response."""
         self._unanswered += 1
 
     def watch_malformed(self) -> None:
-        """Record a watch that was answered, but not with events; list after some in a row."""
+        """Record a watch with a response, but without events; list after some in a row."""
         self._malformed += 1
         if self._malformed >= MALFORMED_LIMIT:
             self._malformed = 0

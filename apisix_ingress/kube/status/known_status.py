@@ -49,7 +49,7 @@ class KnownStatus:
         """Return the status of an object in the API server; it is read if the known one is outdated.
 
         Raises:
-            KubeError: See `look`.
+            KubeError: The object could not be read.
         """
         key, version = item.meta.key, item.meta.resource_version
         if key in self._outdated:

@@ -103,7 +103,7 @@ class StatusSchedule:
         """Record a write of the status of an object."""
         now = self._clock.monotonic()
         last = self._written.get(key)
-        # New generations are always written at once: nothing waits longer than one rewrite for them.
+        # New generations are always written immediately: nothing waits longer than one rewrite for them.
         paid_until = min(max(last.paid_until, now), now + _BURST_SECONDS) if last is not None else now
         self._written[key] = _Written(now, paid_until + REWRITE_SECONDS)
 

@@ -1,7 +1,7 @@
 """Writes conditions, and the addresses of Ingresses, to the status of objects.
 
 Level-triggered: a key is queued, the desired status is computed, and only a difference from the API server's status is
-written. `schedule` says when. Conditions of other clients and other fields of the status are kept: lists can only be
+written. `schedule` decides when. Conditions of other clients and other fields of the status are kept: lists can only be
 patched as a whole, so every patch carries the resourceVersion that it was computed from (decision 19 compares this with
 server-side apply). If another client overwrites it, it is restored.
 """

@@ -38,9 +38,9 @@ class Resource:
         other_versions: API versions that have the same shape, for API servers without `version`.
         namespaced: Whether objects live in a namespace.
         optional: The API server may not know the kind. It is read as soon as its CRD is installed; until then
-            `/apis` is asked every few seconds, and nothing else happens.
+            `/apis` is requested every few seconds, and nothing else happens.
         never_empty: Every API server has objects of the kind, so an empty list is confirmed by a second one.
-        urgent: Changes are handled before others, so that a dead Pod leaves the gateways at once.
+        urgent: Changes are handled before others, so that a dead Pod is removed from the gateways immediately.
         indexes: Index name → function that returns the values under which an object is found.
         ranked: Names of the indexes that are ordered by age.
         only: The only object of the kind to watch; None: all of them.

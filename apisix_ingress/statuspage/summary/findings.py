@@ -1,4 +1,4 @@
-"""Findings: everything that needs a person, in one list ordered by severity.
+"""Findings: everything that needs attention, in one list ordered by severity.
 
 They come from the problems of objects, from rejected and blocked records, from upstreams without nodes and from
 certificates. `cluster_findings` and `watch_findings` change without a new snapshot and are added on each request.

@@ -62,7 +62,7 @@ class Host:
 
     @property
     def status(self) -> RouteStatus:
-        """The worst state of its routes and objects; `partial` if routes exist beside an unpublished object."""
+        """The worst state of its routes and objects; `partial` if routes exist in addition to an unpublished object."""
         found: set[RouteStatus] = set(self.routes)
         if self.unpublished:
             found.add("partial" if found or self.kept else "not published")

@@ -34,7 +34,7 @@ class Summary:
     """What is derived from the records and reports.
 
     Attributes:
-        findings: What needs a person, the most urgent first; without clusters and watches.
+        findings: What needs attention, the most urgent first; without clusters and watches.
         hosts: Every host, sorted.
         certificates: Every certificate, the first to expire first.
         routes: State → number of routes.

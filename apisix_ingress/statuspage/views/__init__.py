@@ -1,1 +1,1 @@
-"""The content of each page as plain data: the same dictionaries become HTML and, under `/status/api`, JSON."""
+"""The content of each page as plain data: the same dictionaries are rendered as HTML and, under `/status/api`, JSON."""

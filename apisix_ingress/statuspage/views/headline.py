@@ -62,7 +62,7 @@ def _sentence(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]
         detail = f"{some}." if facts.controller.leads else _of_follower(facts, total)
         return "bad" if _is_severe(urgent) else "warn", _needs(urgent), detail
     if not facts.controller.leads:
-        return "idle", "This replica follows", _of_follower(facts, total)
+        return "idle", "This replica is a follower", _of_follower(facts, total)
     if total == 0:
         return "idle", "No routes yet", f"Create an Ingress, an ApisixRoute or an HTTPRoute; {clusters} connected."
     if live < total:
@@ -93,7 +93,7 @@ def _of_follower(facts: PageInputs, total: int) -> str:
 
 
 def tiles(facts: PageInputs, snapshot: Snapshot) -> list[JsonObject]:
-    """Return the totals: for each, how many are well, need a look and are broken."""
+    """Return the totals: for each, how many are healthy, need attention and are broken."""
     summary, now = snapshot.summary, facts.clock.now()
     hosts = Counter(_health(each.status) for each in summary.hosts)
     routes: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Problems: everything that needs a person, in one list; and the problems of one object."""
+"""Problems: everything that needs attention, in one list; and the problems of one object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings about objects of the Gateway API. They are never denied: their status says what is wrong, as specified."""
+"""Warnings about objects of the Gateway API. They are never denied: their status reports mistakes, as specified."""
 
 from __future__ import annotations
 

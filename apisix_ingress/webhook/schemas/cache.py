@@ -1,6 +1,6 @@
 """The cache of one gateway cluster's plugin schemas, filled in the background and never while an API server waits.
 
-Schemas are valid until the cluster fails to answer: then nothing is known about it until it answers again.
+Schemas are valid until the cluster fails to respond: then nothing is known about it until it responds again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SchemaCache:
 
     @property
     def age(self) -> float | None:
-        """Seconds since the cluster answered; None if it never did."""
+        """Seconds since the cluster responded; None if it never did."""
         return None if self._read_at is None else self._clock.monotonic() - self._read_at
 
     def ask(self) -> None:

@@ -383,7 +383,7 @@ def test_follower_and_leader_tell_the_truth_over_a_restart(stage: Stage, look: L
     leader, follower = look(first).open(), look(second).open()
     expect(leader.locator("#replica")).to_contain_text("This replica leads")
     expect(leader.locator("#live")).to_contain_text("in sync")
-    expect(follower.locator("#replica")).to_contain_text("This replica follows. first_")
+    expect(follower.locator("#replica")).to_contain_text("This replica is a follower. first_")
     expect(follower.locator("#live")).to_contain_text("not written by this replica")
     first.stop()
     expect(leader.locator("#connection")).to_contain_text("Connection lost: stale since")
@@ -391,7 +391,7 @@ def test_follower_and_leader_tell_the_truth_over_a_restart(stage: Stage, look: L
     expect(follower.locator("#live")).to_contain_text("in sync")
     first.start()
     expect(leader.locator("#connection")).to_have_text("Connected again.")
-    expect(leader.locator("#replica")).to_contain_text("This replica follows. second_")
+    expect(leader.locator("#replica")).to_contain_text("This replica is a follower. second_")
 
 
 def test_a_follower_reports_a_refused_admin_key_before_it_leads(stage: Stage, look: Look) -> None:

@@ -33,7 +33,7 @@ to; and the records without a name, with their hosts.
 """
 
 STEPS = 500
-"""After so many records, about 2 ms, other tasks get a turn."""
+"""Number of records after which other tasks get a turn: about 2 ms."""
 
 
 PATIENCE = 1.0
@@ -44,7 +44,7 @@ PAUSE = 0.02
 
 
 def fitting(ids: IdTable, wanted: Wanted, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> Fits:
-    """Return a function that says whether the desired record of a name equals the existing one, except for its id."""
+    """Return a function that compares the desired record of a name with the existing one, ignoring its id."""
 
     def fits(key: RecordKey, name: str) -> bool:
         record = wanted.get(RecordKey(key.kind, ids.known_id(key.kind, name)), cluster)
@@ -77,7 +77,7 @@ class IdAdoption:
         translated: Waits until everything has been translated with the current ids and holders of hosts.
         clock: Measures how long one cluster waits for the others.
         incumbents: Lets namespaces hold hosts; None: hosts have no holders.
-        versions: Stores the version that a cluster reports; says whether translations may depend on the difference.
+        versions: Stores the version that a cluster reports; returns whether translations may depend on the difference.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class IdAdoption:
     async def adopt(self, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> None:
         """Give names the ids that they have in a cluster; return once the desired records have them.
 
-        Other clusters are taken into account if they answer soon, because a name has one id everywhere.
+        Other clusters are considered if they respond soon, because a name has one id everywhere.
 
         Args:
             cluster: The name of the cluster.

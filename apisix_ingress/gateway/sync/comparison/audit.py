@@ -29,7 +29,7 @@ from apisix_ingress.runtime.tasks import in_turns
 log = structlog.get_logger()
 
 PIECE = 50
-"""After planning so many records, other tasks get a turn."""
+"""Number of planned records after which other tasks get a turn."""
 
 REMEDY = (
     "if their objects were deleted intentionally, delete these records through the Admin API; otherwise find out why"
@@ -162,7 +162,7 @@ class Audit:
                 driver.report(key)
 
     async def _list_with_retry(self, ledger: frozenset[RecordKey]) -> ClusterListing:
-        """Read the cluster, however long it takes until it answers."""
+        """Read the cluster, however long it takes until it responds."""
         breaker = self._driver.breaker
         while True:
             await breaker.writable()

@@ -30,7 +30,7 @@ from apisix_ingress.runtime.term import Term
 log = structlog.get_logger()
 
 STEPS = 200
-"""After so many upstreams, about 2 ms, other tasks get a turn."""
+"""Number of upstreams after which other tasks get a turn: about 2 ms."""
 
 
 class Update(NamedTuple):

@@ -1,8 +1,8 @@
 """The few records of one cluster that show whether a gateway still has what was written to it.
 
-The last written record shows it: a gateway that lost its data does not have it, and a gateway that was restored from a
-backup has an older revision of it. Sentinels are the last written record of each kind, so that no kind can be lost
-unnoticed, and the last deleted record. Nothing is read here.
+A gateway that lost its data does not have the last written record, and one that was restored from a backup has an older
+revision of it. Sentinels are the last written record of each kind, so that no kind can be lost unnoticed, and the last
+deleted record. Nothing is read here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey, RecordKind
 
 _DIFFERING = 2
-"""If so many bodies in a row differ from what was written, the gateway modifies bodies; they are ignored then."""
+"""Number of consecutive bodies that differ from what was written after which bodies are ignored: the gateway modifies
+them."""
 
 
 class Sentinels:
-    """Selects the records of a cluster to read, and says whether they are as this process left them."""
+    """Selects the records of a cluster to read, and checks whether they are as this process left them."""
 
     def __init__(self, table: RecordTable) -> None:
         self._table = table
@@ -30,7 +31,7 @@ class Sentinels:
         """The revision with which the last deleted record was seen to exist again; -1 if it was not."""
         self._turn = 0
         self._differed = 0
-        """How many bodies in a row differed from what was written: some gateways modify bodies."""
+        """Number of consecutive bodies that differed from what was written: some gateways modify bodies."""
 
     def written(self, key: RecordKey, *, gone: bool) -> None:
         """Record that a record was written or deleted."""

@@ -1,8 +1,8 @@
 """The spot check between audits: every few seconds, a few records of a cluster are read.
 
-It answers two questions. Does the gateway answer? If it does not within the timeout of one request, the breaker trips,
-whether or not a write is waiting. And does it still have what was written? If not, it lost its data or was restored
-from a backup, and is audited at once. Nothing is written here.
+If the gateway does not respond within the timeout of one request, the breaker trips, whether or not a write is waiting.
+If it does not have what was written, it lost its data or was restored from a backup, and is audited immediately.
+Nothing is written here.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class SpotCheck:
                 self._log.error("check.crashed", exc_info=error)
 
     async def run(self) -> None:
-        """Read until the cluster answers; trip the breaker if it does not within the timeout of one request."""
+        """Read until the cluster responds; trip the breaker if it does not within the timeout of one request."""
         began, since = self._clock.monotonic(), self._clock.now()
         end, unreached, tries = began + self._backend.timeout, 0, 0
         error: GatewayError = GatewayUnavailable("no response")
         while self._breaker.allows_writes:
             tries += 1
             try:
-                # The backend limits the first attempt, and its error says more than a timeout here.
+                # The backend limits the first attempt, and its error contains more than a timeout here.
                 await (self._ask() if tries == 1 else bounded(self._ask(), end - self._now(), clock=self._clock))
                 return
             except TimeoutError:

@@ -20,7 +20,7 @@ BULK = 32
 """More outstanding writes than this are a bulk, such as a first sync."""
 
 FEW = 8
-"""A namespace with at most so many outstanding writes does not share in the bulk of another one."""
+"""A namespace with at most this many outstanding writes is not affected by the bulk of another one."""
 
 
 class WriteOrder:

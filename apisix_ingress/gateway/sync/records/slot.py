@@ -18,7 +18,7 @@ from apisix_ingress.model.names import is_id_of, truncated
 from apisix_ingress.model.records import UNKNOWN, Former, Record
 
 WARN_AFTER = 3
-"""After so many failures in a row, the status of a record reports them, and deletes stop waiting for it."""
+"""Number of consecutive failures after which the status of a record reports them, and deletes stop waiting for it."""
 
 FREE_SECONDS = 1.0
 """Seconds for which a list or read proves that an id is free: the first writes of a term directly follow its list."""

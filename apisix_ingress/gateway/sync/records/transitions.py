@@ -1,7 +1,7 @@
 """The state machine of a record in one gateway cluster: phase and event → next phase and effects. Pure.
 
 `driver` performs the effects. A pair that is not in the table is a bug and raises `InvalidTransition`. A flight is one
-request to the gateway; writes and deletes that are ordered during a flight are decided after it.
+request to the gateway; writes and deletes that are ordered during a flight are handled after it.
 
     idle, rejected ── wanted, unwanted ──► ready ── started ──► in flight ── succeeded ──► idle
                                             │ ▲                    │ ▲ │
@@ -128,7 +128,7 @@ class Effect(StrEnum):
 
 
 class InvalidTransition(Exception):
-    """An event happened in a phase in which it cannot happen: a bug of the engine."""
+    """The event is not possible in the phase, which is a bug in the engine."""
 
 
 Outcome = tuple[Phase, tuple[Effect, ...]]

@@ -1,7 +1,7 @@
 """Unacknowledged writes: they may still be carried out, even after later writes.
 
 The Admin API has no compare-and-set, so an earlier body, or an earlier delete, can replace a later one. This module
-knows until when that may happen; the gateway is audited afterwards.
+tracks until when that may happen; the gateway is audited afterwards.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class UnackedWrites:
     def come_due(self, now: float) -> bool:
         """Return True, once, when every write that might replace a later one has been carried out or never will be.
 
-        New unacknowledged writes postpone it, so that audits are not more frequent than useful.
+        New unacknowledged writes postpone it, to avoid audits that are not useful yet.
         """
         if now < self._due:
             return False

@@ -1,9 +1,9 @@
-"""Exclusive keys: what only one record may have, such as a plugin of global rules or a credential of consumers.
+"""Exclusive keys: values that only one record may have, such as a plugin of global rules or a credential of consumers.
 
 A gateway checks its memory for another record with the key, and its memory lags behind its store, so it would accept
 concurrent writes with the same key. Such writes are therefore sent one after the other, the oldest owner first. A
 record is rejected while another one still has the key, and retried once the other one has been written. If records wait
-for each other in a circle, one of them is first written without its new keys (it *releases* its keys), then as desired.
+for each other in a cycle, one of them is first written without its new keys (it *releases* its keys), then as desired.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class UniqueKeys:
     def rival(self, record: Record) -> RecordKey | None:
         """Return a record whose write has to end before the write of this record may begin, or None.
 
-        Records that are not in flight wait in a line, each for its predecessor: when a write ends, one record is
-        checked again, not thousands that want the same key.
+        Records that are not in flight form a queue, in which each waits for its predecessor: when a write ends, one
+        record is checked again, not thousands that want the same key.
         """
         for other, slot in self._table.in_flight.items():
             # The flight may differ from what is desired now.
@@ -79,7 +79,7 @@ class UniqueKeys:
         self._given = {each: young for each, given in self._given.items() if (young := _young(given, now))}
 
     def circle(self, slot: RecordSlot) -> tuple[RecordSlot, ...]:
-        """Return the records of the circle of waiting records that this one belongs to; empty if there is none."""
+        """Return the records of the cycle of waiting records that this one belongs to; empty if there is none."""
         seen: dict[RecordKey, RecordSlot] = {}
         holder = slot.holder
         while holder is not None and holder not in seen:
@@ -88,7 +88,7 @@ class UniqueKeys:
         return tuple(seen.values()) if slot.key in seen else ()
 
     def may_release(self, slot: RecordSlot, now: float) -> bool:
-        """Return whether a record keeps failing in a circle, and has not recently released its keys."""
+        """Return whether a record keeps failing in a cycle, and has not recently released its keys."""
         is_due = slot.persistent_error is not None and now - slot.released_at >= RELEASE_INTERVAL
         return is_due and bool(self.circle(slot))
 

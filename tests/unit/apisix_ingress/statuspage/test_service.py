@@ -217,7 +217,7 @@ async def test_a_follower_names_the_leader_and_makes_no_statement_about_gateways
         assert (cluster["state"], cluster["records"]["unknown"]) == ("not written by this replica", 2)
         assert cluster["records"]["applied"] == 0
         page = await harness.ask("/status")
-        assert "This replica follows." in page.text
+        assert "This replica is a follower." in page.text
         assert "pod-b_2 leads" in page.text
 
 

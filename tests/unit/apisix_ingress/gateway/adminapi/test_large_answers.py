@@ -62,7 +62,7 @@ async def test_a_list_that_is_too_large_names_the_setting() -> None:
         with pytest.raises(GatewayUnavailable) as caught:
             await client.list_managed(())
         await client.aclose()
-    remedy = "increase clusters[0].sync.largest_list if the gateway is meant to have so many records"
+    remedy = "increase clusters[0].sync.largest_list if the gateway is meant to have this many records"
     want = f"the list is larger than 1MiB: {remedy}"
     assert want in str(caught.value)
 

@@ -151,7 +151,7 @@ async def test_redirects_to_other_hosts_are_not_followed(tmp_path: Path, server:
     ("fault", "want"),
     [
         (Fault(hang=True), "no response in time"),
-        (Fault(cut=True), "the connection was cut"),
+        (Fault(cut=True), "the connection was closed"),
         (Fault(status=200, body="<html>"), "the response is not valid JSON"),
         (Fault(status=200, body="[]"), "the response is not a Kubernetes API object"),
         (Fault(status=200, body='{"metadata": [1]}'), "the response is not a Kubernetes API object"),

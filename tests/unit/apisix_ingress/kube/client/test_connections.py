@@ -107,7 +107,7 @@ async def test_a_watch_that_is_cut_off_leaves_nothing_to_the_garbage_collector(
         left = [each for each in gc.get_objects() if isinstance(each, LineSplitter)]
     finally:
         gc.enable()
-    assert (said.endswith("the connection was cut"), left) == (True, [])
+    assert (said.endswith("the connection was closed"), left) == (True, [])
 
 
 @pytest.mark.parametrize(("header", "want"), [("7", 7.0), ("-1", 0.0), ("Fri, 01 Jan 2027 00:00:00 GMT", None)])

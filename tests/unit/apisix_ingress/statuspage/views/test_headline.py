@@ -74,7 +74,7 @@ async def test_follower_names_the_leader_instead() -> None:
     harness = make_harness(service(), ENDPOINTS, shop(), clusters=[ScriptedCluster(taken_over=False)])
     harness.controller.leads, harness.controller.leader = False, "pod-b_2"
     want = "pod-b_2 leads and knows the state of the gateways: forward the port of Pod pod-b to see it."
-    assert await headline_of(harness) == ("idle", "This replica follows", want)
+    assert await headline_of(harness) == ("idle", "This replica is a follower", want)
 
 
 async def test_start_and_empty_world_are_no_problems() -> None:
