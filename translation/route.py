@@ -209,11 +209,11 @@ def _hold(draft: Builder, spec: FrozenJson) -> None:
         draft.hold("routes", names=routes)
     else:
         draft.hold("routes", prefix=names.route_prefix(draft.namespace, draft.meta.name))
-    rules = (rule.get("name") for rule in _mappings(spec.get("stream")))
-    streams = (
-        names.stream_route_name(draft.namespace, draft.meta.name, rule) for rule in rules if isinstance(rule, str)
-    )
-    draft.hold("stream_routes", names=frozenset(streams))
+    if streams := spec.get("stream"):
+        rules = (rule.get("name") for rule in _mappings(streams))
+        own = (rule for rule in rules if isinstance(rule, str))
+        held = frozenset(names.stream_route_name(draft.namespace, draft.meta.name, rule) for rule in own)
+        draft.hold("stream_routes", names=held)
 
 
 def unnamed_records(obj: CustomObject) -> Iterator[tuple[RecordKind, str]]:

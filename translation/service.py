@@ -29,7 +29,7 @@ from translation.core.options import Options
 from translation.core.result import Translation
 from translation.gateway.extensions.standings import BACKEND_TRAFFIC_POLICY, policies_of
 from translation.upstreams.nodes import ListedNodes, Node, node, service_nodes
-from translation.upstreams.settings import decorator, discovery_body, for_port, settings_body
+from translation.upstreams.settings import decorator, default_body, discovery_body, for_port, settings_body
 
 if TYPE_CHECKING:
     from crds.v2.upstream import UpstreamSettings
@@ -112,10 +112,10 @@ class _Settings:
         self._context = ("ApisixUpstream", key.namespace, view, options)
         self._view = view
         self._key = key
-        self._names = {port.port: port.name for port in reversed(service.ports)} if service else {}
-        scope = Context(*self._context)
-        self.spec = decorator(scope, key.namespace, key.name)
-        self._broken = bool(scope.problems)
+        self._service = service
+        found = decorator(key.namespace, key.name, view, options)
+        self.spec = found[0] if found else None
+        self._broken = found is not None and bool(found[1].problems)
 
     def of_port(self, port: int, scope: Context | None = None) -> UpstreamSettings | None:
         """Return the settings for a port, or None without any; `scope` gets the problems of a policy."""
@@ -131,11 +131,19 @@ class _Settings:
     def _has_policies(self) -> bool:
         return bool(policies_of(BACKEND_TRAFFIC_POLICY, self._key, self._view))
 
+    @lazy
+    def _names(self) -> dict[int, str]:
+        return {port.port: port.name for port in reversed(self._service.ports)} if self._service else {}
+
     def body(self, port: int) -> JsonObject | None:
         """Return the fields that the settings define for a port, or None if they are invalid."""
+        if self._broken:
+            return None
+        if not self.spec and not self._has_policies:
+            return default_body()
         scope = Context(*self._context)
         body = settings_body(scope, self.of_port(port, scope))
-        return None if self._broken or scope.problems else body
+        return None if scope.problems else body
 
 
 def _upstream(

@@ -164,9 +164,10 @@ def service_upstream_name(
     variant: str = "",
 ) -> str:
     """Return the name of the upstream for a Service port; `port` is the Service's port number."""
-    parts = [namespace, service, *([subset] if subset else []), str(port)]
-    suffixes = [*(["service"] if granularity == "service" else []), *([f"~{variant}"] if variant else [])]
-    return "_".join([*parts, *suffixes])
+    name = f"{namespace}_{service}_{subset}_{port}" if subset else f"{namespace}_{service}_{port}"
+    if granularity == "service":
+        name += "_service"
+    return f"{name}_~{variant}" if variant else name
 
 
 def service_port_of(name: str) -> tuple[str, str, int] | None:

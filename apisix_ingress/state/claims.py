@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.names import Granularity, wide_id
@@ -46,8 +47,7 @@ class UpstreamVariant:
         return "-".join([*hashed, *([self.scheme] if self.scheme else []), *retries])
 
 
-@dataclass(frozen=True, slots=True)
-class UpstreamClaim:
+class UpstreamClaim(NamedTuple):
     """One upstream that a route needs.
 
     Attributes:
@@ -70,8 +70,7 @@ class UpstreamClaim:
     variant: UpstreamVariant | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Claimant:
+class Claimant(NamedTuple):
     """The owner of a claim. Ordered by age, then by key, so that precedence does not depend on the order of events."""
 
     created: str

@@ -26,7 +26,8 @@ class Dependents:
         for read in before - after:
             self._drop(read, owner)
         for read in after - before:
-            self._add(read, owner)
+            if self._owners.setdefault(read, owner) is not owner:
+                self._add(read, owner)
         if after:
             self._reads[owner] = after
         else:
@@ -46,7 +47,7 @@ class Dependents:
         return self._reads.get(owner, frozenset())
 
     def _add(self, read: Read, owner: ObjectKey) -> None:
-        owners = self._owners.setdefault(read, owner)
+        owners = self._owners[read]
         if isinstance(owners, dict):
             owners[owner] = None
         elif owners != owner:

@@ -67,7 +67,7 @@ class Desired:
         owner, records = claimant.owner, tuple(records)
         after = {record.key: record for record in records}
         before = self._by_owner.get(owner, {})
-        self._count_names(self._names, claimant, frozenset((record.key.kind, record.name) for record in records))
+        self._count_names(self._names, claimant, [(record.key.kind, record.name) for record in records])
         dirty: set[RecordKey] = set()
         contested: set[ObjectKey] = set()
         for key in {**before, **after}:
@@ -156,8 +156,8 @@ class Desired:
         owner, after = claimant.owner, tuple(holds)
         before = self._protected.replace(owner, after)
         if after or before:
-            names = ((hold.kind, name) for hold in after for name in hold.names)
-            self._count_names(self._held_names, claimant, frozenset(names))
+            names = [(hold.kind, name) for hold in after for name in hold.names]
+            self._count_names(self._held_names, claimant, names)
 
     def is_held(
         self,
@@ -222,9 +222,9 @@ class Desired:
             return others
         return sorted([*others, (claimant, record)], key=lambda item: item[0]) if others else [(claimant, record)]
 
-    def _count_names(self, counted: _Names, claimant: Claimant, names: frozenset[tuple[RecordKind, str]]) -> None:
+    def _count_names(self, counted: _Names, claimant: Claimant, names: Iterable[tuple[RecordKind, str]]) -> None:
         """Register an owner's names in the id table, and unregister its former names; its age may have changed, too."""
-        has = frozenset(each for each in names if each[0] in HASHED)
+        has = frozenset([each for each in names if each[0] in HASHED])
         former, had = counted.get(claimant.owner, (claimant, frozenset()))
         if had == has and former == claimant:
             return

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.names import is_id_of, short_id, truncated, wide_id
@@ -15,8 +14,7 @@ _Mark: TypeAlias = tuple[RecordKind, str, str]
 _Scope: TypeAlias = tuple[frozenset[str] | None, frozenset[str] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """Records of an owner that cannot be translated.
 
     Attributes:

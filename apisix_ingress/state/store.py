@@ -93,14 +93,17 @@ class Store(Generic[T]):
 
     def by_index(self, index: str, value: str) -> tuple[T, ...]:
         """Return the objects under one index value, sorted by key."""
-        keys = self._indexed.get(IndexKey(self.kind, index, value), ())
-        return tuple(self._objects[key] for key in sorted(keys))
+        keys = self._indexed.get(IndexKey(self.kind, index, value))
+        return tuple([self._objects[key] for key in sorted(keys)]) if keys else ()
 
     def oldest(self, index: IndexKey) -> Iterable[T]:
         """Return the objects with a value of a ranked index, the oldest first; a tuple if there is at most one."""
+        keys = self._indexed.get(index)
+        if keys is None:
+            return ()
         ranks = self._ranks.get(index)
         if ranks is None:
-            return tuple([self._objects[key] for key in self._indexed.get(index, ())])
+            return tuple([self._objects[key] for key in keys])
         return (self._objects[_key(age)] for age in ranks)
 
     def by_second(self, index: IndexKey) -> Iterator[tuple[int, Iterator[T]]]:

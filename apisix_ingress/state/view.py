@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
 from apisix_ingress.model.objects import KubeObject
@@ -63,18 +63,20 @@ class TrackingView:
         self.reads[key] = None
         store = self._stores.get(key.kind)
         # `model.kinds.table` defines the class of each kind's objects.
-        return cast("T | None", store.get(key)) if store is not None else None
+        found: T | None = store.get(key) if store is not None else None
+        return found
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
         """Return the objects with an index value, and record the read."""
         self.reads[index] = None
         store = self._stores.get(index.kind)
-        return cast("tuple[T, ...]", store.by_index(index.by, index.value)) if store is not None else ()
+        found: tuple[T, ...] = store.by_index(index.by, index.value) if store is not None else ()
+        return found
 
     def oldest(self, kind: type[T], index: IndexKey) -> Iterable[T]:
         """Return the objects with a value of a ranked index, the oldest first; record how far the caller reads."""
         self.reads[index] = None
-        found = cast("Iterable[T]", self._ranked(index))
+        found: Iterable[T] = self._ranked(index)
         # Nearly always there is at most one: only more than `TOP` need their places.
         return found if isinstance(found, tuple) and len(found) <= TOP else self._followed(index, found)
 
@@ -86,9 +88,9 @@ class TrackingView:
             found += size
             if found > TOP:
                 self.reads[beyond_top(index)] = None
-            yield from cast("Iterator[T]", group)
+            yield from group
 
-    def _seconds(self, index: IndexKey) -> Iterator[tuple[int, Iterator[KubeObject]]]:
+    def _seconds(self, index: IndexKey) -> Iterator[tuple[int, Iterator[Any]]]:
         store = self._stores.get(index.kind)
         return store.by_second(index) if store is not None else iter(())
 
@@ -98,14 +100,15 @@ class TrackingView:
                 self.reads[beyond_top(index)] = None
             yield item
 
-    def _ranked(self, index: IndexKey) -> Iterable[KubeObject]:
+    def _ranked(self, index: IndexKey) -> Iterable[Any]:
         store = self._stores.get(index.kind)
         return store.oldest(index) if store is not None else ()
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record name, and record the read."""
-        self.reads[id_read(kind, name)] = None
-        return self._ids.id_of(kind, name)
+        read = id_read(kind, name)
+        self.reads[read] = None
+        return self._ids.id_of_read(read)
 
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
         """Return the distinct claims on a target. This is not a read: a change of claims queues the target."""
@@ -176,10 +179,10 @@ class DetachedView(TrackingView):
         found = super().holders_below(wildcard)
         return frozenset(found) if found is not None else None
 
-    def _ranked(self, index: IndexKey) -> Iterable[KubeObject]:
+    def _ranked(self, index: IndexKey) -> Iterable[Any]:
         return _first(self._answers, ("ranked", index), lambda: tuple(TrackingView._ranked(self, index)))
 
-    def _seconds(self, index: IndexKey) -> Iterator[tuple[int, Iterator[KubeObject]]]:
+    def _seconds(self, index: IndexKey) -> Iterator[tuple[int, Iterator[Any]]]:
         for _, group in groupby(self._ranked(index), key=lambda item: item.meta.age[0]):
             found = tuple(group)
             yield len(found), reversed(found)

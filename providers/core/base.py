@@ -293,7 +293,7 @@ class Provider(Generic[T]):
         current = self._world.claims.claims_of(claimant.owner)
         if any(not claim.weak for claim in current):
             return frozenset()
-        return self._world.claims.replace(claimant, [replace(claim, weak=True) for claim in claims])
+        return self._world.claims.replace(claimant, [claim._replace(weak=True) for claim in claims])
 
     def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
         stale = unread(item)

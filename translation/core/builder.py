@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
@@ -36,7 +34,7 @@ class Builder(Context):
         # Thousands of rules may refer to one ApisixUpstream with thousands of parts: it is validated once.
         # They may also refer to one Service with thousands of ports: by number and by name.
         self.ports: dict[ObjectKey, dict[int | str, int]] = {}
-        self.judged: dict[ObjectKey, tuple[Context, ApisixUpstreamSpec | None]] = {}
+        self.judged: dict[ObjectKey, tuple[ApisixUpstreamSpec | None, Context] | None] = {}
         self.external: dict[ObjectKey, Context] = {}
         self.plugin_configs: dict[ObjectKey, Context] = {}
         self._records: list[Record] = []
@@ -91,8 +89,7 @@ class Builder(Context):
         meant = {key: self._meant[key] for key in references(kind, body) if key in self._meant}
         record = Record(RecordKey(kind, body["id"]), name, body, None, existing_only, meant or NO_NAMES)
         self._records.append(record)
-        with suppress(TypeError):  # nested too deeply: it is never sent
-            self.enlarge(len(record.payload))
+        self.enlarge(record.size)
 
     def refer(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record that other records of this object refer to."""
@@ -128,14 +125,14 @@ class Builder(Context):
         problems, holds = tuple(dict.fromkeys(self.problems)), tuple(self._holds)
         if self.revoked or self.forbidden:
             return Translation(problems=problems, revoked=self.revoked, refused=holds)
-        if any(problem.severity == "error" for problem in problems):
-            return Translation((), tuple(replace(claim, weak=True) for claim in self._claims), problems, holds)
+        if problems and any(problem.severity == "error" for problem in problems):
+            return Translation((), tuple(claim._replace(weak=True) for claim in self._claims), problems, holds)
         return Translation(
             tuple(self._records),
             tuple(self._claims),
             problems,
             holds,
-            refused=holds if any(problem.code == NOT_OWNED for problem in problems) else None,
+            refused=holds if problems and any(problem.code == NOT_OWNED for problem in problems) else None,
             references=frozenset(self.references),
             destinations=frozenset(self.destinations),
             kept=self._kept,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -55,7 +54,7 @@ def within_grants(holds: Iterable[Hold], obj: CustomObject, view: View) -> tuple
     """
     own = obj.meta.namespace
     allowed = frozenset({f"{own}/"}.union(*(_granted(obj, each, view) for each in _namespaces(obj) if each != own)))
-    return tuple(replace(hold, sources=allowed) for hold in holds)
+    return tuple(hold._replace(sources=allowed) for hold in holds)
 
 
 def _granted(obj: CustomObject, namespace: str, view: View) -> Iterator[str]:

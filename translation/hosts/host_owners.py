@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from heapq import merge
 from itertools import islice
 
@@ -293,4 +292,4 @@ def restricted(holds: Iterable[Hold], obj: CustomObject, owners: HostOwners) -> 
     hosts = frozenset(host for host in claimed_hosts(obj) if not owners.refusal(obj.meta.namespace, host))
     if not owners.refusal(obj.meta.namespace, EVERY_HOST):
         hosts |= {EVERY_HOST}
-    return tuple(replace(hold, hosts=hosts) for hold in holds)
+    return tuple(hold._replace(hosts=hosts) for hold in holds)

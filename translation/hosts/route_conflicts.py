@@ -11,7 +11,7 @@ Ingresses and ApisixRoutes only.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
@@ -60,7 +60,7 @@ class RouteConflicts:
         for matcher in self._matchers[field]:
             if self._draft.owners.refusal(self._draft.namespace, matcher.host):
                 continue
-            found = {age for kind in _KINDS for age in self._older(matcher, kind)}
+            found = self._older(matcher)
             if rivals := [age for age in found if age[3] not in self._ordered]:
                 lost.append((min(rivals), matcher))
                 older |= found
@@ -68,10 +68,18 @@ class RouteConflicts:
             self._tell(field, *min(lost), len(lost) - 1)
         return min(len(older), TOP)
 
-    def _older(self, matcher: Matcher, kind: str) -> Iterator[Age]:
-        """Yield the ages of the first objects of a kind that are older, in scope, and may use the host."""
-        count, index = 0, IndexKey(kind, MATCHER_INDEX, matcher.value)
-        for item in oldest(self._draft.view, CustomObject, index):
+    def _older(self, matcher: Matcher) -> set[Age]:
+        """Return the ages of the first objects of each kind that are older, in scope, and may use the host."""
+        older: set[Age] = set()
+        for kind in _KINDS:
+            if found := oldest(self._draft.view, CustomObject, IndexKey(kind, MATCHER_INDEX, matcher.value)):
+                older.update(self._effective(matcher, found))
+        return older
+
+    def _effective(self, matcher: Matcher, found: Iterable[CustomObject]) -> Iterator[Age]:
+        """Yield the ages of the objects that are older, in scope, and may use the host, up to a maximum number."""
+        count = 0
+        for item in found:
             if item.meta.age >= self._age:
                 return
             may_use = not self._draft.owners.refusal(item.meta.namespace, matcher.host)

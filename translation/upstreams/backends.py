@@ -6,8 +6,7 @@ change of endpoints does not translate routes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from crds.v2.upstream import ApisixUpstreamSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(NamedTuple):
     """A reference to a port of a Service.
 
     Attributes:
@@ -108,11 +106,13 @@ def _check_settings(draft: Builder, backend: Backend, port: int) -> None:
     """Report mistakes in the settings of the upstream: with them it would not be created."""
     key = ObjectKey("ApisixUpstream", backend.namespace, backend.service)
     if key not in draft.judged:
-        scope = Context(key.kind, key.namespace, draft.view, draft.options)
-        draft.judged[key] = (scope, decorator(scope, backend.namespace, backend.service))
-    common, spec = draft.judged[key]
-    if spec is None and not common.problems and not backend.subset:
+        draft.judged[key] = decorator(backend.namespace, backend.service, draft.view, draft.options)
+    found = draft.judged[key]
+    if found is None:
+        if backend.subset:
+            _check_subset(draft, backend, None, port)
         return
+    spec, common = found
     of_port = Context(key.kind, key.namespace, draft.view, draft.options)
     if spec is not None:
         settings_body(of_port, for_port(spec, port), port_paths(spec, port))

@@ -6,9 +6,8 @@ The result depends only on the set of endpoints, not on their order: it is sorte
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Endpoint, Pod, Service, ServicePort
@@ -34,8 +33,7 @@ class Node(TypedDict):
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     address: str
     port: int
     endpoint: Endpoint

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from translation.addresses.destinations import is_in_cluster
 from translation.addresses.host_policy import BY_PRESET
 from translation.addresses.policy import check_address
 from translation.core.context import Context
 from translation.core.durations import seconds, timeout_body, timeout_parts
+from translation.core.options import Options
 from translation.core.scope import class_is_ours
 from translation.core.text_checks import check_spec
 from translation.hosts.certificates import key_pair
@@ -63,22 +65,27 @@ Paths = Mapping[str, str]
 _COMMON: Paths = {}
 
 
-def decorator(scope: Context, namespace: str, service: str) -> ApisixUpstreamSpec | None:
-    """Return the settings for a Service, from the ApisixUpstream with its name. None without one, or if it is invalid.
+def decorator(
+    namespace: str, service: str, view: View, options: Options
+) -> tuple[ApisixUpstreamSpec | None, Context] | None:
+    """Return the settings in the ApisixUpstream of a Service, None if they are invalid, and the context of the object.
 
-    One of another class is ignored. Mistakes are reported in `scope`, with paths in the ApisixUpstream.
+    Its mistakes are reported in the context, with paths in the ApisixUpstream. Without such an object, which nearly all
+    Services are, nothing is returned; one of another class is ignored.
     """
-    found = scope.view.get(CustomObject, ObjectKey("ApisixUpstream", namespace, service))
-    if found is None or not class_is_ours(found, scope.view, scope.options):
+    key = ObjectKey("ApisixUpstream", namespace, service)
+    found = view.get(CustomObject, key)
+    if found is None or not class_is_ours(found, view, options):
         return None
     from crds.v2.upstream import ApisixUpstreamSpec  # not needed in clusters without ApisixUpstreams
 
+    scope = Context(key.kind, key.namespace, view, options)
     check_spec(scope, found.spec)
     try:
-        return parse_spec(ApisixUpstreamSpec, found.spec)
+        return parse_spec(ApisixUpstreamSpec, found.spec), scope
     except SpecError as error:
         scope.misfit(error)
-        return None
+        return None, scope
 
 
 def for_port(spec: ApisixUpstreamSpec, port: int) -> UpstreamSettings:
@@ -118,10 +125,15 @@ def _paths(level: UpstreamSettings, index: int) -> Paths:
     return dict.fromkeys(_given(level), f"spec.portLevelSettings[{index}]")
 
 
+def default_body() -> JsonObject:
+    """Return the fields of an upstream record without settings."""
+    return {"type": "roundrobin", "scheme": "http"}
+
+
 def settings_body(scope: Context, settings: UpstreamSettings | None, paths: Paths = _COMMON) -> JsonObject:
     """Return the fields of an upstream record for the settings; with None, the defaults."""
     if settings is None:
-        return {"type": "roundrobin", "scheme": "http"}
+        return default_body()
     body = _balancing(scope, settings, f"{paths.get('loadbalancer', 'spec')}.loadbalancer")
     body["scheme"] = settings.scheme or "http"
     if settings.retries is not None:

@@ -208,7 +208,7 @@ def _digest(text: str) -> str:
 
 
 def _texts(value: object) -> list[str]:
-    return [item for item in list_in(value) if isinstance(item, str) and item]
+    return [item for item in value if isinstance(item, str) and item] if isinstance(value, list) else []
 
 
 def _number(value: object) -> int:

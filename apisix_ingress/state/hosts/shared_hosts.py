@@ -42,6 +42,9 @@ class _Groups:
 
     def put(self, host: str, owner: ObjectKey, *, is_used: bool) -> bool:
         """Add or remove an owner; return whether notes of other objects may change."""
+        if is_used and host not in self._found:
+            self._found[host] = owner
+            return True
         group = self.of(host)
         before = len(group)
         if is_used:
@@ -55,6 +58,8 @@ class _Groups:
 
     def others(self, host: str, namespace: str) -> str:
         """Return the other namespaces that use a host, for a message; empty if there are none."""
+        if host not in self._found:
+            return ""
         group = self.of(host)
         count = len(group) - (namespace in group)
         if count > 1:
@@ -107,9 +112,9 @@ class SharedHosts:
 
 def shared_hosts(records: Iterable[Record]) -> frozenset[str]:
     """Return the hosts of published routes, without routes for every host."""
-    return frozenset(
-        host for record in records if record.key.kind == "routes" for host in record.hosts if host != EVERY_HOST
-    )
+    found = {host for record in records if record.key.kind == "routes" for host in record.hosts}
+    found.discard(EVERY_HOST)
+    return frozenset(found)
 
 
 def _near(host: str) -> Iterator[str]:

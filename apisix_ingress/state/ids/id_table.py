@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from apisix_ingress.model.keys import RECORD_KINDS, IndexKey, ObjectKey, Read, RecordKey, RecordKind
-from apisix_ingress.model.names import short_id, truncated, wide_id
+from apisix_ingress.model.names import WIDE, short_id, truncated, wide_id
 from apisix_ingress.state.claims import Claimant
 
 ID_INDEX = "id"
@@ -61,9 +61,13 @@ class IdTable:
 
     def id_of(self, kind: RecordKind, name: str) -> str:
         """Return the id of a name, whether or not the name is in use yet, and remember the request."""
-        read = id_read(kind, name)
+        return self.id_of_read(id_read(kind, name))
+
+    def id_of_read(self, read: IndexKey) -> str:
+        """Return the id of a name as `id_of` does."""
         self._asked.add(read)
-        return self._ids[read] if read in self._ids else self._enter(read)
+        id_ = self._ids.get(read)
+        return self._enter(read) if id_ is None else id_
 
     def expected_id(self, kind: RecordKind, name: str) -> str:
         """Return the id that `id_of` would return now, without remembering the request."""
@@ -202,18 +206,23 @@ class IdTable:
             if not others:
                 del self._others[slot]
 
+    def _known_slot(self, read: IndexKey) -> RecordKey:
+        """Return the slot of a known name; most names have their short ids, which need not be computed again."""
+        id_ = self._ids[read]
+        return RecordKey(cast("RecordKind", read.kind), id_) if len(id_) < WIDE else _slot(read)
+
     # Until the table is settled.
 
     def _contend(self, read: IndexKey) -> None:
         """Assign the short id to a name in use if it is the oldest one."""
-        slot = _slot(read)
+        slot = self._known_slot(read)
         holder = self._holders.get(slot)
         if holder is None or self.age(slot.kind, read.value) < self.age(slot.kind, holder):
             self.give(slot, read.value)
 
     def _vacate(self, read: IndexKey) -> None:
         """After a name lost an owner, give its short id to the oldest name in use; without one, all names expect it."""
-        slot = _slot(read)
+        slot = self._known_slot(read)
         if self._settled or self._holders.get(slot) != read.value:
             return
         used = [name for name in self.names(slot) if id_read(slot.kind, name) in self._owners]
