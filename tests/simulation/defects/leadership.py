@@ -1,0 +1,89 @@
+"""Defects of leases, terms and the writes of a leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from apisix_ingress.errors import KubeUnavailable
+from apisix_ingress.gateway.adminapi import transport
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.election.lease import Lease
+from apisix_ingress.kube.election.renewal import Renewal
+from apisix_ingress.runtime.term import Term
+from tests.simulation.defects.planting import defect, instead
+
+
+@defect("a write does not look at the lease")
+def _() -> Any:
+    return instead(Term, "check", lambda self, seconds=0.0: None)
+
+
+@defect("a write may take longer than the lease lasts")
+def _() -> Any:
+    check = Term.check
+    return instead(Term, "check", lambda self, seconds=0.0: check(self))
+
+
+@defect("a request that was frozen is sent after its time")
+def _() -> Any:
+    return instead(transport, "_check", lambda deadline: None)
+
+
+@defect("a lease counts as free by the wall clock")
+def _() -> Any:
+    def is_free(self: Any) -> bool:
+        spec = self._observed.spec if self._observed else {}
+        ends = spec.get("renewTime", "")
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S")
+        return not spec.get("holderIdentity") or bool(ends[:16] < now[:16])
+
+    return instead(Lease, "is_free", is_free)
+
+
+@defect("a renewal that failed counts as one")
+def _() -> Any:
+    renew = Lease.renew
+
+    async def careless(self: Any, seconds: float) -> None:
+        with suppress(KubeUnavailable):
+            await renew(self, seconds)
+
+    return instead(Lease, "renew", careless)
+
+
+@defect("a renewal counts from its answer")
+def _() -> Any:
+    settle = Renewal._settle
+    return instead(Renewal, "_settle", lambda self, done, sent: settle(self, done, self._clock.monotonic()))
+
+
+@defect("a renewal does not ask whose the lease is")
+def _() -> Any:
+    edit = KubeApi.edit
+
+    async def rude(self: Any, path: str, operations: Any, **named: Any) -> Any:
+        own = {"op": "add", "path": operations[0]["path"], "value": operations[0]["value"]}
+        return await edit(self, path, [own, *operations[1:]], **named)
+
+    return instead(KubeApi, "edit", rude)
+
+
+@defect("a stop gives the lease back at once")
+def _() -> Any:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        async def hasty(self: Any, seconds: float) -> bool:
+            return True
+
+        with instead(ClusterSync, "close", hasty), instead(Term, "doubt", lambda self, until: None):
+            yield
+
+    return planted()
+
+
+@defect("a write that was given up counts as over")
+def _() -> Any:
+    return instead(Term, "doubt", lambda self, until: None)

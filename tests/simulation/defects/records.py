@@ -1,0 +1,176 @@
+"""Defects of the records of gateways, and of what is reported about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import structlog
+
+from apisix_ingress.errors import GatewayRejected, IngressError
+from apisix_ingress.gateway.adminapi import client
+from apisix_ingress.gateway.adminapi.request_sender import RequestSender
+from apisix_ingress.gateway.sync import plan
+from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
+from apisix_ingress.gateway.sync.comparison.audit import Audit
+from apisix_ingress.gateway.sync.driver import RecordDriver
+from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
+from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, IsHeld, Step
+from apisix_ingress.gateway.sync.record_writer import RecordWriter
+from apisix_ingress.gateway.sync.records.table import RecordTable
+from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
+from apisix_ingress.kube.status import writer
+from apisix_ingress.model import records
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.state.ids.id_table import IdTable
+from tests.simulation.checking.oracle import NAMELESS
+from tests.simulation.defects.planting import defect, instead
+
+
+@defect("a lost reply counts as not written")
+def _() -> Any:
+    return instead(RecordTable, "write_unknown", RecordTable.write_failed)
+
+
+@defect("a lost reply counts as written")
+def _() -> Any:
+    return instead(RecordTable, "write_unknown", RecordTable.write_succeeded)
+
+
+@defect("the rejection of a retry is applied to the first attempt too")
+def _() -> Any:
+    return instead(RequestSender, "_check_repeated", lambda self, reply, method, path: None)
+
+
+@defect("records that may be overwritten late are not checked again")
+def _() -> Any:
+    return instead(UnackedWrites, "come_due", lambda self, now: False)
+
+
+@defect("a write that failed is not tried again")
+def _() -> Any:
+    return instead(RecordDriver, "retry", lambda self, key, error: None)
+
+
+@defect("a delete does not wait for the records that name it")
+def _() -> Any:
+    def removal(key: RecordKey, table: RecordTable, is_held: IsHeld) -> Step:
+        known = table.get(key).observed
+        if known is None:
+            return NOTHING
+        return HOLD if is_held(key, known.name, known.hosts, table.sources(key)) else DELETE
+
+    return instead(plan, "_removal", removal)
+
+
+@defect("a write does not wait for what it names")
+def _() -> Any:
+    return instead(plan, "_is_there", lambda ref, record, table: True)
+
+
+@defect("nothing is held for an object that cannot be translated")
+def _() -> Any:
+    return instead(RecordDriver, "is_held", lambda self, key, name, hosts, sources: False)
+
+
+@defect("the youngest name has the short id")
+def _() -> Any:
+    return instead(IdTable, "age", _reversed_age)
+
+
+@defect("ids change hands at any time")
+def _() -> Any:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        async def adopt(self: Any, cluster: str, held: Any) -> None:
+            pass
+
+        with (
+            instead(IdTable, "settle", lambda self: None),
+            instead(IdAdoption, "adopt", adopt),
+            instead(IdTable, "age", _reversed_age),
+        ):
+            yield
+
+    return planted()
+
+
+@defect("a new name gets its wide id if records do not contain names")
+def _() -> Any:
+    def may_have(self: Any, slot: Any, name: str) -> bool:
+        return not (self._settled and slot.kind in NAMELESS) and _may_have(self, slot, name)
+
+    return instead(IdTable, "_may_have", may_have)
+
+
+_may_have = IdTable._may_have
+_age = IdTable.age
+
+
+def _reversed_age(self: Any, kind: Any, name: str) -> Any:
+    return tuple(-ord(char) for char in _age(self, kind, name)[0])
+
+
+@defect("a delete that waits for writes is forgotten")
+def _() -> Any:
+    return instead(WriteOrder, "due", lambda self: [])
+
+
+@defect("every record counts as ours")
+def _() -> Any:
+    return instead(client, "is_owned", lambda labels, controller: True)
+
+
+@defect("no audit")
+def _() -> Any:
+    async def nothing(self: Any) -> bool:
+        with suppress(IngressError):
+            await self._backend.list_managed(frozenset())
+        return True
+
+    return instead(Audit, "run_once", nothing)
+
+
+@defect("what a list does not show counts as there")
+def _() -> Any:
+    return instead(RecordTable, "missing", lambda self, slot: None)
+
+
+@defect("what the gateway adds to a record counts as a difference")
+def _() -> Any:
+    return instead(records, "SERVER_FIELDS", frozenset())
+
+
+@defect("a refused key counts as a rejected record")
+def _() -> Any:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        fail = RecordWriter._fail
+
+        def confused(self: Any, key: Any, record: Any, error: Any) -> None:
+            if error.status == 401:
+                error = GatewayRejected(401, "refused")
+            fail(self, key, record, error)
+
+        with instead(RecordWriter, "_fail", confused):
+            yield
+
+    return planted()
+
+
+@defect("a status is written although it says the same")
+def _() -> Any:
+    return instead(writer, "differing", lambda stored, wanted: {"status"})
+
+
+@defect("a body is logged")
+def _() -> Any:
+    succeed = RecordWriter._succeed
+
+    def chatty(self: Any, key: Any, record: Any, started: float) -> None:
+        if record is not None:
+            structlog.get_logger().info("record.sent", body=record.payload.decode())
+        succeed(self, key, record, started)
+
+    return instead(RecordWriter, "_succeed", chatty)
