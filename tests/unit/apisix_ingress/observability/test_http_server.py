@@ -14,7 +14,7 @@ from aiohttp import web
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.secrets.redaction import register_secret
-from apisix_ingress.observability.http_server import HttpServer, Limits, Readiness
+from apisix_ingress.observability.http_server import Exposition, HttpServer, Limits, Readiness
 from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.tasks import cancel
 from tests.fakes.clock import FakeClock
@@ -237,3 +237,30 @@ async def test_a_connection_that_stays_silent_is_closed_and_one_that_is_answered
         writer.close()
         assert await get("/healthz") == (200, {"status": "ok"})
         await cancel(task)
+
+
+class SlowMetrics(Metrics):
+    """Metrics that take two seconds to render."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(pod="pod-a", namespace="ingress")
+        self.clock = clock
+        self.began: list[float] = []
+
+    def render(self) -> bytes:
+        self.began.append(self.clock.monotonic())
+        self.clock.shift(2)
+        return b"metrics %d" % len(self.began)
+
+
+async def test_requests_for_metrics_share_a_rendering_and_take_a_fifth_of_the_time() -> None:
+    clock = FakeClock()
+    metrics = SlowMetrics(clock)
+    exposition = Exposition(metrics, clock)
+    assert await exposition.text() == b"metrics 1"
+    waiting = [asyncio.create_task(exposition.text()) for _ in range(5)]
+    await clock.settle()
+    assert not any(task.done() for task in waiting)
+    await clock.advance(8)
+    assert [task.result() for task in waiting] == [b"metrics 2"] * 5
+    assert metrics.began == [1000, 1010]
