@@ -40,6 +40,7 @@ class Limits:
         requests: Concurrent requests.
         memory: Bytes of all concurrent requests; one without a length counts as the longest.
         large: Concurrent requests of more than `inline` bytes.
+        handshakes: Concurrent TLS handshakes.
         handshake: Seconds for TLS. Under a burst of connections, this process is the slow side.
         first: Seconds from then to the first request.
         idle: Seconds between two requests; more than the API server's 90, so that the API server closes first.
@@ -52,6 +53,7 @@ class Limits:
     requests: int = 1024
     memory: int = 48 * 1024 * 1024
     large: int = 8
+    handshakes: int = 512
     handshake: float = 15.0
     first: float = 10.0
     idle: float = 120.0

@@ -14,12 +14,16 @@ from apisix_ingress.observability.http_log import server_logger
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.connections import Connections
 from apisix_ingress.webhook.admission import Admission, Judge, Limits, Observer
+from apisix_ingress.webhook.handshakes import Handshakes
 from apisix_ingress.webhook.server_certificate import ServerCertificate
 
 PATH = "/validate"
 
 _SHUTDOWN_TIMEOUT = 1.0
 """Seconds to finish requests in flight, and TLS, when the server stops."""
+
+_BACKLOG = 256
+"""Connections that wait to be accepted, and that are accepted in one step of the event loop."""
 
 
 class WebhookServer:
@@ -64,6 +68,7 @@ class WebhookServer:
             shutdown_timeout=_SHUTDOWN_TIMEOUT,
         )
         self._connections: Connections | None = None
+        self._handshakes: Handshakes | None = None
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -78,15 +83,16 @@ class WebhookServer:
         self._connections = Connections(
             self._runner.server, self._clock, limits.connections, limits.handshake, limits.first, limits.idle
         )
+        self._handshakes = Handshakes(
+            self._certificate.context,
+            self._connections.accept,
+            most=limits.handshakes,
+            seconds=limits.handshake,
+            shutdown=_SHUTDOWN_TIMEOUT,
+        )
         try:
             self._server = await asyncio.get_running_loop().create_server(
-                self._connections.accept,
-                self._host or None,
-                self._port,
-                ssl=self._certificate.context,
-                backlog=limits.connections,
-                ssl_handshake_timeout=limits.handshake,
-                ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT,
+                self._handshakes.receiver, self._host or None, self._port, backlog=_BACKLOG
             )
         except OSError as error:
             await self._runner.cleanup()
@@ -100,6 +106,8 @@ class WebhookServer:
         """Accept no more requests, finish requests in flight, close every connection."""
         if self._server is not None:
             self._server.close()
+        if self._handshakes is not None:
+            self._handshakes.close()
         await self._runner.cleanup()
         self._thread.shutdown(wait=False, cancel_futures=True)
 

@@ -129,6 +129,24 @@ async def test_headers_that_do_not_come_cost_the_connection(tmp_path: Path) -> N
         await hang_up(writer)
 
 
+async def test_excess_handshakes_end_the_oldest_ones_and_no_connection(tmp_path: Path) -> None:
+    limits = replace(PATIENT, handshakes=4, connections=2)
+    async with judging(tmp_path, lambda review: Verdict(), limits) as client:
+        reader, writer = await client.connect()  # it has finished its handshake, and stays connected
+        begun = []
+        for _ in range(12):
+            begun.append(await asyncio.open_connection("127.0.0.1", client.port))
+            begun[-1][1].write(b"\x16\x03\x01\x02\x00\x01")
+        async with asyncio.timeout(BOUND):
+            assert [await each.read() for each, _ in begun[:8]] == [b""] * 8
+        assert (await client.ask(GOOD))["allowed"]
+        writer.write(head(2) + b"{}")
+        async with asyncio.timeout(BOUND):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 ")
+        for _, each in (*begun, (reader, writer)):
+            await hang_up(each)
+
+
 async def test_idle_connections_are_closed_and_delay_no_client(tmp_path: Path) -> None:
     # The connection that has asked stays open, so that the last question does not meet its end half-way.
     async with serving(tmp_path, Gateway(), replace(QUICK, first=2.0, idle=BOUND), lambda: True) as client:
