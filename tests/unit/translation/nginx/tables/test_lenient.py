@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.translation.nginx.host.bodies import routes, status
 from tests.unit.translation.nginx.objects import OPTIONS, ingress, translated
-from tests.unit.translation.nginx.test_host import routes, status
 from translation.nginx.tables.findings import judged
 from translation.nginx.tables.judges import tunes_only
 from translation.nginx.tables.values import Values

@@ -1,0 +1,133 @@
+"""Backends of ingress-nginx: canaries, affinity, mirrors, retries, and what is changed in their responses."""
+
+from __future__ import annotations
+
+import re
+
+from apisix_ingress.model.json import FrozenJson
+from tests.unit.translation.nginx.host.bodies import TRUSTING, asking, routes
+from tests.unit.translation.nginx.objects import SERVICE, ingress, translated
+from translation.nginx.effects.balancing.canary import share_pattern
+
+
+def test_a_canary_shares_the_service_on_every_path_of_the_main_ingress() -> None:
+    canary = ingress("canary", ("/a", "Prefix"), service="next", canary="true", canary_weight="30")
+    service = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
+
+    got = routes(translated(ingress("web", ("/a", "Prefix"), ("/b", "Prefix")), canary, service))
+
+    split = {uri for body in got if "traffic-split" in body.get("plugins", {}) for uri in body["uris"]}
+    assert split == {"/a/*", "/a", "/b/*", "/b"}
+
+
+def test_responses_with_a_listed_status_are_retried() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), proxy_next_upstream="error http_503 non_idempotent")))
+
+    wanted = next(asking(body) for body in got if body.get("upstream_id"))
+    assert (wanted["again"], wanted["tries"], wanted["any_method"]) == ({"error": True, "503": True}, 3, True)
+
+
+def test_redirects_and_cookies_of_a_backend_are_changed() -> None:
+    changed = ingress(
+        "web", ("/", "Prefix"), proxy_redirect_from="http://inner.test/", proxy_redirect_to="https://shop.test/",
+        proxy_cookie_domain=".Inner.test shop.test", proxy_cookie_path="/in /out",
+    )  # fmt: skip
+
+    got = routes(translated(changed))
+
+    function = next(body["plugins"]["serverless-post-function"] for body in got if body.get("upstream_id"))
+    assert function["phase"] == "header_filter"
+    assert function["ingress_nginx"] == {
+        "redirect": {"from": "http://inner.test/", "to": "https://shop.test/"},
+        "cookie_path": {"from": "/in", "to": "/out"},
+        "cookie_domain": {"from": "inner.test", "to": "shop.test"},
+    }
+
+
+def test_a_mirror_gets_a_copy_of_what_the_client_sent() -> None:
+    mirrored = ingress(
+        "web", ("/", "Prefix"), mirror_target="http://mirror.test:81$request_uri", mirror_host="shadow.test"
+    )
+
+    got = next(body for body in routes(translated(mirrored)) if body.get("upstream_id"))
+
+    assert got["plugins"]["serverless-pre-function"]["ingress_nginx"]["mirror"] == {
+        "uri": "http://mirror.test:81$real_request_uri",
+        "host": "shadow.test",
+        "with_query": False,
+        "with_body": True,
+    }
+
+
+NEXT = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
+
+
+def split(body: FrozenJson) -> list[FrozenJson]:
+    """Return the rules by which a route gives requests to a canary."""
+    found: list[FrozenJson] = body["plugins"]["traffic-split"]["rules"]
+    return found
+
+
+def test_the_affinity_cookie_decides_whether_a_client_gets_the_canary() -> None:
+    sticky = ingress("web", ("/", "Prefix"), affinity="cookie")
+    canary = ingress("canary", ("/", "Prefix"), service="next", canary="true", canary_weight="50")
+
+    got = [split(body) for body in routes(translated(sticky, canary, NEXT)) if "traffic-split" in body["plugins"]]
+
+    decided = [rule["match"][0]["vars"][0] for rules in got for rule in rules]
+    assert decided == 2 * [["request_id", "~~", "^(?:[01234567])"], ["cookie_INGRESSCOOKIE", "~~", "^(?:[01234567])"]]
+
+
+def test_a_share_of_ids_matches_the_pattern_of_a_share() -> None:
+    for share, total in ((1, 100), (33, 100), (99, 100), (7, 1000)):
+        pattern = re.compile(share_pattern(share, total))
+        found = sum(bool(pattern.match(f"{number:03x}")) for number in range(4096))
+        assert found == round(4096 * share / total)
+
+
+def test_a_canary_gets_no_requests_while_its_main_service_has_no_endpoints() -> None:
+    canary = ingress("canary", ("/", "Prefix"), service="next", canary="true", canary_weight="100")
+    ready = {
+        "kind": "EndpointSlice",
+        "metadata": {"name": "next", "namespace": "shop", "labels": {"kubernetes.io/service-name": "next"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+        "endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"ready": True}}],
+    }
+
+    outcome = translated(ingress("web", ("/", "Prefix")), canary, NEXT, ready)
+
+    upstreams = [record.body for record in outcome.records if record.key.kind == "upstreams"]
+    assert upstreams
+    assert all(body["nodes"] == [] for body in upstreams)
+
+
+def test_the_last_ingress_with_affinity_configures_the_cookie_which_only_its_paths_set() -> None:
+    plain = ingress("plain", ("/plain", "Exact"))
+    first = ingress("first", ("/first", "Exact"), age=1, affinity="cookie", session_cookie_name="first")
+    last = ingress("last", ("/last", "Exact"), age=2, affinity="cookie", session_cookie_name="last")
+
+    got = routes(translated(plain, first, last))
+
+    added = {
+        body["uris"][0]: body["plugins"].get("response-rewrite", {}).get("headers", {}).get("add")
+        for body in got
+        if ["cookie_last", "!", "~~", ".+"] in body.get("vars", [])
+    }
+    assert set(added) == {"/plain", "/first", "/last"}
+    assert {path for path, cookie in added.items() if cookie} == {"/first", "/last"}
+
+
+def test_a_canary_header_with_an_underscore_is_the_header_with_a_dash() -> None:
+    got = routes(translated(*TRUSTING[2]))
+
+    rules = [body["plugins"]["traffic-split"]["rules"] for body in got if "traffic-split" in body.get("plugins", {})]
+    assert rules[0][0]["match"] == [{"vars": [["http_x_canary", "==", "always"]]}]
+
+
+def test_a_grpc_backend_gets_the_address_of_the_client() -> None:
+    got = routes(translated(ingress("web", ("/", "Exact"), backend_protocol="GRPC")))
+
+    early = [body["plugins"]["serverless-pre-function"]["functions"] for body in got if body.get("upstream_id")]
+    assert early
+    assert all("X-Forwarded-For" in each[0] and "X-Real-IP" in each[0] for each in early)

@@ -1,0 +1,127 @@
+"""Protection of paths of ingress-nginx: client certificates, passwords and external authentication."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from apisix_ingress.model.secrets.fields import place_of
+from apisix_ingress.model.secrets.redaction import masked
+from tests.unit.translation.nginx.host.bodies import SECRET, routes, status
+from tests.unit.translation.nginx.objects import OPTIONS, ingress, translated
+
+
+def test_a_path_whose_protection_cannot_be_made_answers_503() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), enable_modsecurity="true")))
+
+    assert {status(body) for body in got} == {503}
+
+
+@pytest.mark.parametrize("name", ["ca", "shop/absent", "other/ca", "shop/ca/x"])
+@pytest.mark.parametrize("mode", ["on", "off"])
+def test_a_secret_of_client_certificates_that_cannot_be_used_closes_the_host(name: str, mode: str) -> None:
+    older = ingress("older", ("/older", "Prefix"), auth_tls_secret="shop/ca")
+    bad = ingress("bad", ("/", "Prefix"), age=1, auth_tls_secret=name, auth_tls_verify_client=mode)
+
+    assert {status(body) for body in routes(translated(SECRET, older, bad))} == {403}
+
+
+def test_clients_are_verified_for_names_that_the_certificate_of_the_host_does_not_cover() -> None:
+    named = ingress("web", ("/", "Prefix"), auth_tls_secret="shop/ca", server_alias="other.test,*.more.test")
+
+    got = [record.body for record in translated(SECRET, named).records if record.key.kind == "ssls"]
+
+    asking = {tuple(body["snis"]) for body in got if "client" in body}
+    assert asking == {("shop.test",), ("other.test", "*.more.test")}
+
+
+def test_spaces_around_a_value_do_not_switch_protection_off() -> None:
+    spaced = ingress("web", ("/", "Prefix"), auth_type=" basic ", auth_secret="absent")
+
+    assert {status(body) for body in routes(translated(spaced))} == {503}
+
+
+def test_of_redirects_with_an_empty_annotation_none_is_served() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), permanent_redirect="/x", permanent_redirect_code="")))
+
+    assert not any("redirect" in body.get("plugins", {}) for body in got)
+
+
+def test_a_missing_auth_secret_closes_the_path() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="absent")))
+
+    assert {status(body) for body in got} == {503}
+
+
+def test_password_hashes_guard_the_path_and_are_data_beside_the_function() -> None:
+    secret = {
+        "kind": "Secret",
+        "metadata": {"name": "users", "namespace": "shop"},
+        "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
+    }
+
+    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret))
+
+    guards = [body["plugins"]["serverless-pre-function"] for body in got]
+    assert {guard["ingress_nginx"]["basic"]["users"]["joe"] for guard in guards} == {
+        "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ="
+    }
+    assert not any("{SHA}5en6" in function for guard in guards for function in guard["functions"])
+
+
+def test_satisfy_any_lets_listed_addresses_in_and_asks_the_others() -> None:
+    guarded = ingress(
+        "web", ("/", "Prefix"), satisfy="any", whitelist_source_range="192.0.2.0/24", auth_url="http://auth.test/check"
+    )
+
+    got = routes(translated(guarded))
+
+    first = [body for body in got if ["remote_addr", "ipmatch", ["192.0.2.0/24"]] in body.get("vars", [])]
+    assert first
+    assert not any("serverless-pre-function" in body["plugins"] for body in first)
+    assert any("serverless-pre-function" in body["plugins"] for body in got if body not in first)
+    assert all(body["priority"] > rest["priority"] for body in first[:1] for rest in got if rest not in first)
+
+
+def test_password_hashes_are_hidden_where_records_are_shown() -> None:
+    secret = {
+        "kind": "Secret",
+        "metadata": {"name": "users", "namespace": "shop"},
+        "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
+    }
+
+    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret))
+
+    assert "5en6G6" not in str(masked(got[0], place_of("routes", "1")))
+
+
+def test_an_auth_url_that_the_settings_refuse_closes_the_path() -> None:
+    strict = replace(OPTIONS, external_addresses="refuse-internal")
+    guarded = ingress("web", ("/", "Prefix"), auth_url="http://169.254.169.254/latest")
+
+    assert {status(body) for body in routes(translated(guarded, options=strict))} == {503}
+
+
+def test_a_client_certificate_of_another_namespace_closes_the_path() -> None:
+    secret = {"kind": "Secret", "metadata": {"name": "cert", "namespace": "other"}, "stringData": {"tls.crt": "x"}}
+
+    got = routes(translated(ingress("web", ("/", "Prefix"), proxy_ssl_secret="other/cert"), secret))
+
+    assert {status(body) for body in got} == {503}
+
+
+def test_authentication_responses_are_cached_for_the_configured_time() -> None:
+    cached = ingress(
+        "web", ("/", "Prefix"), auth_url="http://auth.test/check", auth_cache_key="$http_authorization",
+        auth_cache_duration="200 202 10m, 401 30s",
+    )  # fmt: skip
+
+    got = next(body for body in routes(translated(cached)) if body.get("upstream_id"))
+
+    cache = got["plugins"]["serverless-pre-function"]["ingress_nginx"]["external"]["cache"]
+    assert cache == {
+        "id": "shop.test Prefix / http://auth.test/check",
+        "key": "$http_authorization",
+        "valid": {"200": 600, "202": 600, "401": 30},
+    }
