@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
@@ -40,8 +39,7 @@ EXACT_PRIORITY = 1
 _HOST = re.compile(HOST_PATTERN)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A route to create: a host, a path and a backend."""
 
     host: str
@@ -78,7 +76,8 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
         shared = (entry.host, entry.path) in prefixes
         priority = _priority(entry, extras, shared, rivals.ahead(entry.field)) + base
         _route(draft, entry, extras, name, priority=priority, conditions=conditions)
-    translate_tls(draft, spec, Hosts(draft, obj), now)
+    if spec.tls:
+        translate_tls(draft, spec, Hosts(draft, obj), now)
     return draft.finish()
 
 

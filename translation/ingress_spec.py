@@ -6,6 +6,7 @@ The API server has validated an Ingress already; one from a file is only validat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
@@ -74,6 +75,8 @@ class IngressSpec(SpecPart):
 
 def parse_ingress(scope: Context, spec: Mapping[str, Any]) -> IngressSpec | None:
     """Return the model of a spec, or report each mistake and return None. A null is treated as absent."""
+    with suppress(ValidationError):
+        return IngressSpec.model_validate(spec)
     try:
         return IngressSpec.model_validate(_without_nulls(spec))
     except ValidationError as error:

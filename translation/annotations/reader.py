@@ -27,7 +27,8 @@ class Annotations:
     def text(self, name: str, *, block: bool = False) -> str:
         """Return the value without surrounding white space; empty if absent. It may have several lines if `block`."""
         text = self._values.get(PREFIX + name, "").strip()
-        check_text(self.scope, text, self.field(name), block=block)
+        if text:
+            check_text(self.scope, text, self.field(name), block=block)
         return text
 
     def verbatim(self, name: str) -> str:

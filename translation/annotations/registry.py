@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.state.claims import UpstreamOverrides
 from translation.annotations import access, rewriting
-from translation.annotations.reader import Annotations
+from translation.annotations.reader import PREFIX, Annotations
 from translation.annotations.upstream import overrides
 from translation.core.context import Context
 from translation.plugins.configs import Plugins, review
@@ -57,6 +57,8 @@ class RouteAnnotations:
 
 def read_annotations(scope: Context, values: Mapping[str, str]) -> RouteAnnotations:
     """Return the effect of annotations; problems are reported in `scope`."""
+    if not any(name.startswith(PREFIX) for name in values):
+        return _WITHOUT
     annotations = Annotations(scope, values)
     plugins: Plugins = {}
     for make in PLUGINS:
@@ -69,6 +71,10 @@ def read_annotations(scope: Context, values: Mapping[str, str]) -> RouteAnnotati
         plugin_config=annotations.text("plugin-config-name"),
         service_namespace=annotations.text("svc-namespace"),
     )
+
+
+_WITHOUT = RouteAnnotations({}, UpstreamOverrides(), False, False, "", "")
+"""The effect of no annotations."""
 
 
 def _field(plugin: str) -> str:

@@ -56,8 +56,10 @@ def _tls(spec: FrozenJson) -> Iterator[TlsEntry]:
 
 
 def _ingress(spec: FrozenJson) -> Iterator[TlsEntry]:
+    if not (entries := list_in(spec.get("tls"))):
+        return
     of_rules = _hosts([mapping_in(rule).get("host") for rule in list_in(spec.get("rules"))])
-    for index, item in enumerate(list_in(spec.get("tls"))):
+    for index, item in enumerate(entries):
         entry = mapping_in(item)
         secret = entry.get("secretName")
         if isinstance(secret, str) and secret:
