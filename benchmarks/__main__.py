@@ -41,7 +41,7 @@ DELETION = "deletion"
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and save the results, or report them; return the exit status."""
     arguments = _parser().parse_args(argv)
-    # SIGTERM must also end the cluster and the controllers, which would otherwise keep running.
+    # SIGTERM must also stop the cluster and the controllers, which would otherwise keep running.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
     if arguments.command == "report":
         report(arguments.results, arguments.plots)

@@ -5,7 +5,7 @@ path), `{admin_key}`, `{folder}` (of the run), `{root}` (of this checkout), `{py
 requirements, if it has any), `{program}` (the built program) and `{port0}` … `{port3}` (free ports). A program is built
 from a Go module into the cache folder; the checkout is not changed. If that is not possible, an environment variable
 has the path of the program, and its name in the adapter's programs is a placeholder, too. Objects that a controller
-needs before it starts are in the adapter's kinds and objects; a program that must run beside it is its sidecar.
+needs before it starts are in the adapter's kinds and objects; a program that must run next to it is its sidecar.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A program that runs beside a controller and starts before it; `ready` is a URL that answers when it is ready."""
+    """A program that runs next to a controller and starts before it; it is ready when the URL `ready` responds."""
 
     command: tuple[str, ...]
     ready: str
@@ -64,7 +64,7 @@ class Adapter:
         programs: Name → required program.
         kinds: `plural.group/version` → kind, for custom resources that it watches in addition to this project's.
         objects: Its own objects in the cluster.
-        sidecar: A program that runs beside it.
+        sidecar: A program that runs next to it.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Adapter:
             known["program"] = str(built(self.build["module"], self.build["version"]))
         if self.prepare:
             command = [fill(word, known) for word in self.prepare]
-            # Compiled code has to be kept, whatever the developer's environment says about it.
+            # Compiled code has to be cached, regardless of the developer's environment.
             environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
             subprocess.run(command, check=True, env=environment)
         return known

@@ -18,7 +18,7 @@ from e2e.cluster.process import Process
 SOURCE = Path(__file__).parent / "counting_gateway"
 READY = "listening on "
 _GRACE = 30.0
-"""Seconds on top of a wait, for the answer to it."""
+"""Additional seconds for the response to a wait."""
 
 
 class Arrival(NamedTuple):

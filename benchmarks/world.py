@@ -1,7 +1,7 @@
 """The objects of a benchmark, how they are changed, and what the gateway should have then.
 
 One route is one Service with an EndpointSlice and Endpoints of two addresses (two Services with two backends), and an
-ApisixRoute, an Ingress or an HTTPRoute. Nothing here talks to anything.
+ApisixRoute, an Ingress or an HTTPRoute. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PORT = 8080
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many objects of which kind, and how they hang together."""
+    """The number of objects of each kind, and how they refer to each other."""
 
     size: int
     kind: Kind = "ApisixRoute"
@@ -52,7 +52,7 @@ class Patch(NamedTuple):
 
 
 class World:
-    """The objects as they are now. They begin in their first version."""
+    """The current objects, at first in their first version."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -69,21 +69,21 @@ class World:
             meta = {"name": f"s{number}-{backend}", "namespace": self.namespace(number)}
             yield {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"ports": [_service_port()]}}
             yield self._slice(number, backend)
-            # The controller manager would make a second slice of it.
+            # The controller manager would create a second slice from it.
             labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
             subsets = self._subsets(number, backend)
             yield {"apiVersion": "v1", "kind": "Endpoints", "metadata": {**meta, "labels": labels}, "subsets": subsets}
         yield self._route(number)
 
     def expected(self, number: int) -> Manifest:
-        """Return what the gateway should have for a route, in the words of the counting gateway."""
+        """Return what the gateway should have for a route, in the format of the counting gateway."""
         nodes = [
             f"{each}:{PORT}" for backend in range(self.shape.backends) for each in self._addresses(number, backend)
         ]
         return {"key": str(number), "path": self._paths[number], "nodes": nodes}
 
     def change_endpoints(self, number: int) -> list[Patch]:
-        """Give a route other endpoints."""
+        """Change the endpoints of a route."""
         self._versions[number] += 1
         patches = []
         for backend in range(self.shape.backends):
@@ -93,7 +93,7 @@ class World:
         return patches
 
     def edit(self, number: int, tag: str) -> tuple[Manifest, Patch]:
-        """Give a route another path; return the expectation that the old one is gone, and the change."""
+        """Change the path of a route; return the expectation that the old one is gone, and the change."""
         gone = {"key": f"gone-{number}", "path": self._paths[number], "absent": True}
         self._paths[number] = f"/bench-{number}-{tag}"
         return gone, Patch(self.shape.kind, self.namespace(number), f"r{number}", {"spec": self._rules(number)})

@@ -1,7 +1,7 @@
-"""The part of the documents that is written by a program: pages from models, examples and versions, the dashboards.
+"""Generates documents: pages from models, examples and versions, and the dashboards.
 
-`python -m reference --write` writes what `pages.py` lists, `--check` fails where a file is stale. It takes folders of
-the project: examples, golden files, `versions.yaml`. What takes the installed program alone, the command line and the
-codes, is written by `reference.content.program`. Pages that people write are nowhere touched; `docs/configuration.md`
-and `docs/metrics.md` are compared with the program by tests.
+`python -m reference --write` writes the files that `pages.py` lists; `--check` fails if a file is stale. It reads
+folders of the project: examples, golden files, `versions.yaml`. `reference.content.program` writes the pages that need
+only the installed program: the command line and the codes. Other pages are not changed; `docs/configuration.md` and
+`docs/metrics.md` are compared with the program by tests.
 """

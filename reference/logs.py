@@ -32,7 +32,7 @@ fields:
 | `message` | a sentence with the detail of the line |
 
 A line about an object has `kind`, `namespace` and `name` as well, a line about a record has `record` and `cluster`,
-and where something can be done, `remedy` says what. Values of Secrets never appear. Durations are in seconds (`…_s`).
+and `remedy` describes what to do, if anything. Values of Secrets never appear. Durations are in seconds (`…_s`).
 
 """
 
@@ -85,7 +85,7 @@ def _collect(scope: ast.AST, found: dict[str, Event]) -> None:
 
 
 def _choices(node: ast.AST) -> Iterator[tuple[str, set[str]]]:
-    """Yield a variable that holds a method of the log, and the levels that it may have."""
+    """Yield a variable that contains a method of the logger, and its possible levels."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
         values = (each for each in ast.walk(node.value) if isinstance(each, ast.Attribute))
         if levels := {level for each in values for level in _levels(each, {})}:

@@ -20,7 +20,7 @@ _NOTES = ("description", "$comment")
 
 
 def document_of(subsystems: dict[str, Any], extra: list[str]) -> bytes:
-    """Return the content of the file: subsystem → plugin → schemas, without what only people read."""
+    """Return the content of the file: subsystem → plugin → schemas, without descriptions."""
     found = {name: {plugin: _entry(entry) for plugin, entry in plugins.items()} for name, plugins in subsystems.items()}
     found["http"] |= {name: {} for name in extra}
     text = json.dumps(found, sort_keys=True, separators=(",", ":"))

@@ -74,8 +74,8 @@ class GatewayApiSettings(_Section):
     address_pool: Networks = ()
     """Addresses and CIDRs from which each Gateway gets its own address; empty: Gateways share all addresses."""
     listener_ports: dict[int, int] = {}
-    """Port of a listener: port on which gateways listen for it. Without an entry the scheme distinguishes listeners,
-    or with an address_pool their port."""
+    """Maps the port of a listener to the port on which gateways receive its requests. Without an entry, listeners
+    are distinguished by scheme, or by port if there is an address_pool."""
     loopback: str = "http://127.0.0.1:9080"
     """The address at which a gateway reaches its own HTTP port, for mirrored requests."""
     experimental: bool = False
@@ -159,7 +159,7 @@ class KubernetesSettings(_Section):
     watch_namespaces: Names = ()
     """The namespaces to watch, so that permissions in these suffice; empty: all."""
     ingress_class: ObjectName = "apisix-and-all"
-    """apisix-and-all: Ingress of class apisix and every custom resource; otherwise that class only."""
+    """apisix-and-all: Ingresses of class apisix and all custom resources; otherwise only that class."""
     ingress_class_controller: str = "apisix.apache.org/apisix-ingress-controller"
     """Every IngressClass with this spec.controller is served, whatever its name."""
     controller_name: Name = "apisix-ingress"
@@ -269,7 +269,7 @@ class SyncSettings(_Section):
     audit_interval: PositiveDuration = 60.0
     """Seconds between two full comparisons with the gateway."""
     check_interval: Duration = 4.0
-    """Seconds between two checks that the gateway answers and still has what was written to it; 0: no checks."""
+    """Seconds between two checks that the gateway responds and still has what was written to it; 0: no checks."""
     largest_list: PositiveSize = 256 * 2**20
     """Maximum size, in bytes, of the gateway's list of one kind of record; a larger list is an error."""
 

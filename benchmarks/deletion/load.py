@@ -1,6 +1,6 @@
 """Backends and their clients in one process of their own, so that both ends of a request share a clock.
 
-The backends answer every request at once and record when they received it. The clients send at a constant rate
+The backends respond to every request immediately and record when they received it. The clients send at a constant rate
 through a gateway's proxy, each on a connection that stays open.
 """
 
@@ -138,7 +138,7 @@ async def _status(reader: asyncio.StreamReader) -> int:
 
 
 async def _run(pipe: Connection, proxy: tuple[str, int], rate: float) -> None:
-    """Answer the parent's questions until it closes the pipe."""
+    """Handle the parent's requests until it closes the pipe."""
     backends, statuses = _Backends(), Counter[int]()
     clients: list[asyncio.Task[None]] = []
     with suppress(EOFError):
@@ -159,7 +159,7 @@ async def _run(pipe: Connection, proxy: tuple[str, int], rate: float) -> None:
 
 
 async def _next(pipe: Connection) -> Sequence[str]:
-    """Return the next question without blocking the event loop."""
+    """Return the next request without blocking the event loop."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(pipe.fileno(), ready.set)
     try:

@@ -1,8 +1,8 @@
 """The measurement: Pods are deleted one after the other while requests arrive.
 
-Everything is real except the kubelet and the gateway: the development gateway proxies as
-APISIX does, more slowly. Two Pods serve at any time. A deleted Pod still answers, as Pods do during their grace period,
-so that every request after the deletion reached a Pod that the gateway should have left out.
+Everything is real except the kubelet and the gateway: the development gateway proxies as APISIX does, more slowly. Two
+Pods serve at any time. A deleted Pod still responds, as Pods do during their grace period, so that every request after
+the deletion reached a Pod that the gateway should have left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of Ingress annotations: the values of each, and the real result of an example.
+"""The page of Ingress annotations: the values of each, and the result of an example.
 
 The descriptions are written here; the program generates the results. A test compares the names with the names that the
 program reads.
@@ -40,10 +40,9 @@ class Annotation:
 
     Attributes:
         name: Without the prefix.
-        takes: What values it takes.
-        does: What it does.
+        takes: Its values. does: Its effect.
         example: A value.
-        beside: Other annotations that the example needs to do anything.
+        beside: Other annotations that the example needs to have an effect.
     """
 
     name: str
@@ -192,7 +191,7 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
 
 
 class ExampleError(ValueError):
-    """An example that the program complains about or that does nothing."""
+    """An example with problems or without effect."""
 
 
 def page() -> str:
@@ -205,10 +204,10 @@ def page() -> str:
 
 
 def read(annotation: Annotation, scope: Context | None = None) -> RouteAnnotations:
-    """Return what the program makes of an example.
+    """Return the result of an example.
 
     Raises:
-        ExampleError: The program has something to say about it.
+        ExampleError: It has problems or no effect.
     """
     scope = scope or Context("Ingress", "default", World(resources(Options())).view(), Options())
     values = {**annotation.beside, annotation.name: annotation.example}

@@ -1,4 +1,4 @@
-"""Generates a page per topic with the full text of the examples; the first comment of each says what it shows."""
+"""Generates a page per topic with the full text of the examples; the first comment of each describes it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import yaml
 
 FOLDER = Path(__file__).parents[2] / "examples"
 SETTINGS = "# settings: "
-"""Begins the line with the settings, below `kubernetes`, that an example needs."""
+"""Beginning of the line with the settings below `kubernetes` that an example needs."""
 
 TOPICS: Mapping[str, str] = {
     "ingress": "Ingress",
@@ -27,7 +27,7 @@ TOPICS: Mapping[str, str] = {
 """Folder → title. `quickstart` belongs to the quick start; `backends` has the objects that other examples reference."""
 
 HOW_TO_TRY = """\
-What an example refers to (Services, Pods, Secrets) is in `examples/backends`. To see the records that it gives:
+`examples/backends` contains the Services, Pods and Secrets that examples refer to. To see the records of an example:
 
 ```console
 $ apisix-ingress translate -f examples/backends -f examples/{example}
@@ -37,7 +37,7 @@ $ apisix-ingress translate -f examples/backends -f examples/{example}
 
 @dataclass(frozen=True)
 class Example:
-    """A file of objects that shows one thing."""
+    """A file with the objects of one example."""
 
     path: Path
 

@@ -47,15 +47,15 @@ These differences apply to every host, whatever its annotations:
   break.
 * Requests for an unknown host get the 404 response of APISIX, without HSTS and the headers of the ConfigMap.
 * With a list of origins in `cors-allow-origin`, responses have `Vary: Origin`.
-* Requests from 127.0.0.1, as those of `auth-url` may be, have the client address of their header X-Real-IP, as
-  `nginx_config.http.real_ip_from` says.
+* Requests from 127.0.0.1, as those of `auth-url` may be, have the client address of their header X-Real-IP, according
+  to `nginx_config.http.real_ip_from`.
 * Clients without SNI need `fallback_sni` in the gateway's `config.yaml`.
 * If a host is one level below a wildcard certificate (`a.b.example.org` with `*.example.org`), the handshake fails
   instead of using the default certificate.
 * A backend that Ingresses name with different values of `backend-protocol` gets requests over TLS only from those with
   `HTTPS` or `GRPCS`. ingress-nginx may reuse a connection with TLS for the others.
 * Values of annotations are always validated, as with `--enable-annotation-validation`, the default of ingress-nginx
-  1.15. Where this flag was off, an invalid value may have been used: correct it, the report of `migrate` lists it.
+  1.15. If this flag was off, an invalid value may have been used: correct it. The report of `migrate` lists it.
 * Backends get the address of the client. With `--enable-ssl-passthrough`, ingress-nginx may report 127.0.0.1, the
   address of its own TCP proxy, for requests by https.
 * A gRPC backend that refuses connections gives 502. The number of retries of ingress-nginx is unbounded.
@@ -108,7 +108,7 @@ def page() -> str:
 
 
 def rows_of(group: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of the table of a group: annotation, verdict, and what an invalid value leads to."""
+    """Yield the rows of the table of a group: annotation, verdict, and the effect of an invalid value."""
     return map(_row, (row for row in TABLE.values() if row.group == group))
 
 
@@ -154,7 +154,7 @@ def _row(row: Row) -> tuple[str, str, str]:
 
 
 def _outcome(row: Row) -> Outcome:
-    """Return the outcome of invalid values, where it depends on the value that of a special character."""
+    """Return the outcome of invalid values; if it depends on the value, that of a special character."""
     return row.wrong("a;b") if callable(row.wrong) else row.wrong
 
 

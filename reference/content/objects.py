@@ -20,7 +20,7 @@ class Field:
 
     Attributes:
         path: From the spec on, `[]` for an item of a list, e.g. `http[].match.paths`.
-        schema: What the CRD says of it.
+        schema: Its schema in the CRD.
         required: Whether its parent needs it.
     """
 

@@ -1,4 +1,4 @@
-"""The page of plugins where teams share gateways: each with the verdict, the reason, and what holds for its fields."""
+"""The page of plugins where teams share gateways: the verdict, the reason and the rules for the fields of each."""
 
 from collections.abc import Iterable, Sequence
 

@@ -172,16 +172,16 @@ def _service(scope: Context, key: ObjectKey, depth: int) -> str:
     """
     trail = scope.trail
     if key in trail.open:
-        trail.circles += 1
+        trail.cycles += 1
         return ""
     if key in trail.found:
         return trail.found[key]
-    circles = trail.circles
+    cycles = trail.cycles
     trail.open.add(key)
     what = _led(scope.within(key.kind, key.namespace), key, depth)
     trail.open.remove(key)
     # Services in a cycle were not followed to the end, except the one where the cycle was entered.
-    if what or circles == trail.circles or not trail.open:
+    if what or cycles == trail.cycles or not trail.open:
         trail.found[key] = what
     return what
 

@@ -38,14 +38,14 @@ def proxy_rewrite(annotations: Annotations) -> Plugins:
 def redirect(annotations: Annotations) -> Plugins:
     """http-to-https, else http-redirect with its code.
 
-    A code beside http-to-https has no effect in the gateway. It is sent because 1.8 sends it, so that records are
-    adopted.
+    A code together with http-to-https has no effect in the gateway. It is sent because 1.8 sends it, so that records
+    are adopted.
     """
     uri = annotations.text("http-redirect")
     code = _redirect_code(annotations)
     if annotations.flag("http-to-https"):
         if uri:
-            annotations.warn("http-redirect", "has no effect beside http-to-https; remove one of them")
+            annotations.warn("http-redirect", "has no effect together with http-to-https; remove one of them")
         return {"redirect": present({"http_to_https": True, "ret_code": code})}
     if len(uri) == 1:
         remedy = "the gateway requires two characters or more; write a URL, or $scheme://$http_host/ for the root"

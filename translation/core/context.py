@@ -34,8 +34,9 @@ MOST_BYTES = 32 * 2**20
 """Bytes generated for one object: small references in it may refer to the same large values repeatedly."""
 
 MOST_SECRET_BYTES = 64 * 2**10
-"""Bytes of a Secret that go into one record: what gateways take of a certificate, a key or a CA (APISIX ssl schema),
-and far more than a credential has. Thousands of small objects may refer to one Secret, and each becomes a copy."""
+"""Bytes of a Secret that go into one record: the limit of gateways for a certificate, a key or a CA (APISIX ssl
+schema), and far more than a credential has. Thousands of small objects may refer to one Secret, and each becomes a
+copy."""
 
 
 @dataclass(slots=True)
@@ -45,14 +46,14 @@ class Trail:
     Attributes:
         found: Service → what is wrong with its destination; empty if nothing is.
         open: Services that are being followed.
-        circles: How often a chain returned to such a Service.
+        cycles: How often a chain returned to such a Service.
         left: Addresses that may still be checked.
         bytes: Size of the records so far, and of Secrets, counted each time they are referred to.
     """
 
     found: dict[ObjectKey, str] = field(default_factory=dict)
     open: set[ObjectKey] = field(default_factory=set)
-    circles: int = 0
+    cycles: int = 0
     left: int = MOST_FOLLOWED
     bytes: int = 0
 

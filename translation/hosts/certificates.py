@@ -1,7 +1,7 @@
 """Certificates: the pair of certificate and private key in a Secret, checked before it is sent.
 
 A gateway accepts a pair that does not match and fails at the handshake (contract: Admin API fact 16). An expired
-certificate is sent: clients judge it. No message here contains a byte of a Secret.
+certificate is sent: clients decide whether to accept it. No message here contains a byte of a Secret.
 """
 
 from __future__ import annotations

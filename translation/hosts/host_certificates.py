@@ -32,7 +32,7 @@ _FACES_KEPT = 4096
 _CA_KEYS = ("cert", "tls.crt", "ca.crt")
 """Keys of a Secret that may contain a CA, in this order (v1-behaviour.md §2.9)."""
 
-_NO_CA = "has no CA under {}, so that no certificate of a client is accepted; put the CA under ca.crt"
+_NO_CA = "has no CA under {}, so no client certificate is accepted; put the CA under ca.crt"
 
 
 def face_of(body: FrozenJson) -> str:
@@ -106,7 +106,7 @@ def _authority(scope: Context, secret: Secret) -> str:
 
 
 def _authority_key(secret: Secret) -> str | None:
-    """Return the key with the CA: `ca.crt` also comes first if the certificate before it has not issued any other."""
+    """Return the key with the CA: `ca.crt` also takes precedence if the one before it has not issued any other."""
     named = [key for key in _CA_KEYS if key in secret.data]
     if len(named) > 1 and named[-1] == "ca.crt":
         try:

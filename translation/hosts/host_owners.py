@@ -3,9 +3,8 @@
 A host belongs to the namespace it is assigned to (an annotation of the Namespace), else to the one that already holds
 it or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard also
 requires that no other namespace owns a name below it. Listeners of Gateways lend hosts of their namespace to the routes
-that they allow. Therefore no request matches hosts of two namespaces, and neither
-priorities nor paths nor the gateway's order of matching decide anything between namespaces. Ownership does not depend
-on whether an object can be translated.
+that they allow. Therefore no request matches hosts of two namespaces, and priorities, paths and the gateway's order of
+matching have no effect across namespaces. Ownership does not depend on whether an object can be translated.
 """
 
 from __future__ import annotations

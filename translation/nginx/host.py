@@ -219,7 +219,7 @@ class _Host:
     def _alias_pattern(self) -> str:
         """Return the regular expression of further names of the host; empty without one, or if it may not be used.
 
-        A certificate of the client is only asked for by name, so a host that needs one has no such names.
+        Client certificates are only requested by server name, so a host that requires them has no such names.
         """
         first = self._with_aliases()
         if first is None or self._check or self._builder.options.host_ownership != "shared":

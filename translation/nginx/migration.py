@@ -101,9 +101,9 @@ class HostReport:
         host: Its name; `_` means requests for hosts without an Ingress.
         level: The worst verdict on its Ingresses.
         ingresses: Its Ingresses, the oldest first.
-        causes: Ingresses whose use-regex or rewrite-target makes patterns of all paths of the host.
+        causes: Ingresses whose use-regex or rewrite-target turns all paths of the host into patterns.
         changed: The other Ingresses, whose paths become case-insensitive patterns for that reason.
-        lost: Path and winner → the Ingresses that have the path too and do not get its requests.
+        lost: Path and winner → the Ingresses that also have the path and do not get its requests.
     """
 
     host: str
@@ -218,7 +218,7 @@ def _host(host: str, sources: list[Source], levels: dict[ObjectKey, Level]) -> H
 
 
 def _patterns(host: str, sources: list[Source]) -> tuple[tuple[ObjectKey, ...], tuple[ObjectKey, ...]]:
-    """Return the Ingresses that make patterns of all paths of a host, and the others, whose paths they change."""
+    """Return the Ingresses that turn all paths of a host into patterns, and the others, whose paths they change."""
     server = build_server(host, sources)
     if server is None or not server.regex:
         return (), ()

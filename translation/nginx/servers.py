@@ -56,7 +56,7 @@ class Server:
     Attributes:
         host: The name, a wildcard or `_`.
         sources: Its Ingresses, the oldest first, without canaries.
-        every: Its Ingresses with canaries, whose settings for the TLS of the whole host count too.
+        every: Its Ingresses with canaries, whose settings for the TLS of the whole host also apply.
         locations: In the order in which patterns are tried; one of them matches every path.
         regex: Whether every path is a pattern.
     """

@@ -15,7 +15,7 @@ _STATUS = range(300, 309)
 
 
 def suggestions(snippet: str) -> Iterator[str]:
-    """Yield what replaces each directive of a snippet, each once."""
+    """Yield a replacement for each directive of a snippet, each once."""
     seen: set[str] = set()
     for words, is_block in _directives(snippet[:_LONGEST]):
         line = f"{words[0]}: {_BLOCK}" if is_block else f"{words[0]}: {_replacement(words)}"

@@ -129,7 +129,7 @@ def sources_of_service(
 def sources_with_affinity(
     view: View, options: Options, nginx: NginxOptions, namespace: str, service: str
 ) -> list[Source]:
-    """Return the Ingresses that name a Service and ask for affinity, the oldest first."""
+    """Return the Ingresses that name a Service and request affinity, the oldest first."""
     found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_AFFINITY_INDEX, f"{namespace}/{service}"))
     return [source for source in found if not source.canary and source.values.text("affinity") == "cookie"]
 

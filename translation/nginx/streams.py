@@ -1,6 +1,6 @@
 """TCP and UDP services: the entries of two ConfigMaps of ingress-nginx as stream routes.
 
-An entry is `port: namespace/service:port`, with `:PROXY` behind it for the PROXY protocol. The gateway has to listen on
+An entry is `port: namespace/service:port`, followed by `:PROXY` for the PROXY protocol. The gateway has to listen on
 the port.
 """
 

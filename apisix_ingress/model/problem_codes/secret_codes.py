@@ -72,7 +72,7 @@ SECRET_CODES = (
         "AIX0310",
         "NotAnAuthority",
         "The certificate that client certificates are verified with is not that of a CA",
-        f"{FALSE} No certificate of a client is accepted.",
+        f"{FALSE} No client certificate is accepted.",
         "Put the certificate of the CA that issues the client certificates under `ca.crt`.",
     ),
 )

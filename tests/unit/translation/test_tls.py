@@ -120,10 +120,7 @@ def test_the_ca_of_a_secret_with_a_server_certificate_is_under_ca_crt() -> None:
 def test_a_server_certificate_in_place_of_a_ca_lets_no_client_in_and_is_reported() -> None:
     leaf = issued()
     got = translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), secret("ca", tls__crt=leaf))
-    message = (
-        "Secret default/ca has no CA under tls.crt, so that no certificate of a client is accepted; put the CA under"
-        " ca.crt"
-    )
+    message = "Secret default/ca has no CA under tls.crt, so no client certificate is accepted; put the CA under ca.crt"
     assert client(got) == {"ca": leaf}
     assert got.problems == (Problem("NotAnAuthority", message, "spec.client.caSecret", "degraded"),)
 

@@ -1,10 +1,10 @@
 """Client certificates: the client-auth settings of ssl records, which gateways select by the server name alone.
 
 Listeners of several ports and Gateways may have one hostname, and each has an ssl record. A gateway uses the first of
-them for all connections (APISIX 3.18). So all of them ask for certificates as soon as one listener verifies clients,
-and where some listener does not, no record makes the handshake fail: routes of the others require a verified
-certificate (`matching.handshake`). They can have one set of CAs only; a listener with another set than the oldest
-Gateway's is not accepted.
+them for all connections (APISIX 3.18). So all of them request certificates as soon as one listener verifies clients,
+and if some listener does not, no record makes the handshake fail: routes of the others require a verified
+certificate (`matching.handshake`). They can have only one set of CAs; a listener with a different set than the
+oldest Gateway is not accepted.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def verification_of(entry: Entry, listener: Listener, view: View, options: Optio
 def _conflict(first: _Verifier, listener: Listener) -> str:
     name = listener.hostname or "every host"
     return (
-        f"{first.entry.gateway.meta.key} has other CA certificates for {name}, and gateways choose them by the server "
-        "name alone; use the same CA certificates or another hostname"
+        f"{first.entry.gateway.meta.key} has different CA certificates for {name}, and gateways select them by server "
+        "name only; use the same CA certificates or another hostname"
     )
 
 
@@ -98,7 +98,7 @@ def _verifiers(hostname: str, view: View, options: Options) -> Iterator[_Verifie
 
 
 def _is_strict(hostname: str, cas: str, view: View, options: Options) -> bool:
-    """Return whether every listener of a hostname lets in only clients with a certificate of these CAs."""
+    """Return whether every listener of a hostname admits only clients with a certificate of these CAs."""
     strict = sum(each.mode == STRICT for each in _verifiers(hostname, view, options) if each.cas == cas)
     other = sum(each.cas != cas for each in _verifiers(hostname, view, options))
     return strict + other == sum(1 for _ in _listeners(EVERY, hostname, view, options))

@@ -14,7 +14,7 @@ _VERIFIED = "SUCCESS"
 """The variable ssl_client_verify of a connection with a certificate of the right CA."""
 
 _CLOSE = 444
-"""Status with which nginx closes the connection without an answer."""
+"""Status with which nginx closes the connection without a response."""
 
 Conditions = list[Any]
 """`vars` of a route record."""
@@ -69,7 +69,7 @@ def handshake(entry: Entry, listener: Listener) -> Conditions:
 
 
 def _is_verified(entry: Entry, listener: Listener) -> bool:
-    """Return whether a listener lets in only clients with a verified certificate."""
+    """Return whether a listener admits only clients with a verified certificate."""
     validation = validation_of(entry.spec, listener) if listener.protocol == "HTTPS" else None
     return validation is not None and validation.mode == "AllowValidOnly"
 

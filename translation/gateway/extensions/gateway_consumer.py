@@ -99,7 +99,7 @@ def _config(draft: Builder, credential: ConsumerCredential, path: str) -> JsonOb
 
 
 def _secret(draft: Builder, reference: CredentialSecret, path: str) -> Secret | None:
-    """Return a Secret; one of another namespace needs a ReferenceGrant whatever the settings, as in 2.2."""
+    """Return a Secret; one of another namespace needs a ReferenceGrant regardless of the settings, as in 2.2."""
     key = ObjectKey("Secret", reference.namespace or draft.namespace, reference.name)
     found = draft.view.get(Secret, key) if draft.is_granted(draft.kind, draft.namespace, key) else None
     if found is None:

@@ -40,7 +40,7 @@ class Effect:
     """The effect of policies on the records of one rule.
 
     Attributes:
-        vars: Conditions that requests have to meet as well.
+        vars: Additional conditions on requests.
         priority: Priority over other routes; None if no policy sets it.
         source: The policy that sets the priority.
     """

@@ -1,7 +1,7 @@
 """Policies: which ones apply to an object, and what their status reports about it.
 
 The oldest policy wins; policies of one age are ordered by name. A policy is looked up by the objects that it applies
-to, and assessed by the same functions, so that its status says what the records contain.
+to, and assessed by the same functions, so that its status agrees with the records.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ class Wanted:
 
     Attributes:
         scheme: The scheme if the Service names none.
-        retries: How often a request is sent again; None for the setting of the Service.
-        balancer: How requests are spread, as canonical JSON; empty for the setting of the Service.
+        retries: How often a request is retried; None for the setting of the Service.
+        balancer: How requests are balanced, as canonical JSON; empty for the setting of the Service.
         verifies: Whether gateways may be able to verify certificates of backends.
     """
 

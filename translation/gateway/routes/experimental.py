@@ -1,8 +1,8 @@
 """Experimental fields of rules, `retry` and `sessionPersistence`, as far as APISIX has an equivalent.
 
-A session is a hash. A request without one gets a random value in the answer, and is spread by that value already, so
-that it does not move; later requests are spread by the cookie or header that brings it back. Both kinds of requests
-have a record of their own, because an upstream hashes one thing.
+A session is a hash. The response to a request without a session contains a random value. This request is already
+balanced by that value, so that the session does not move; later requests are balanced by the cookie or header that
+contains it. Both kinds of requests have separate records, because an upstream hashes a single value.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Branch:
 
     Attributes:
         suffix: The end of the name of the record.
-        vars: Conditions beside those of the match.
+        vars: Conditions in addition to those of the match.
         balancer: Fields of the upstream as canonical JSON, or empty.
-        header: Name and value of a header that is added to the answer, or None.
+        header: Name and value of a header that is added to the response, or None.
     """
 
     suffix: str = ""
@@ -54,7 +54,7 @@ def retries_of(retry: Retry | None, timeouts: Timeouts, *, enabled: bool) -> tup
     if retry.codes:
         return None, _refused("retry.codes", "cannot be served: gateways retry if a connection fails; remove it")
     if retry.backoff is not None:
-        return None, _refused("retry.backoff", "cannot be served: gateways retry at once; remove it")
+        return None, _refused("retry.backoff", "cannot be served: gateways retry immediately; remove it")
     if timeouts.request:
         return None, _refused("timeouts.request", "cannot include retries; use timeouts.backendRequest")
     return retry.attempts, NO_REFUSAL

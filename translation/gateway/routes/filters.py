@@ -69,7 +69,7 @@ class Steps:
         self.plugins.setdefault(_REWRITE, {}).update(changes)
 
     def add_to_answers(self, name: str, value: str) -> None:
-        """Add a header to answers; the value may have variables of the gateway."""
+        """Add a header to responses; the value may contain variables of the gateway."""
         headers = self.plugins.setdefault(_RESPONSE, {"headers": {}})["headers"]
         headers.setdefault("add", []).append(f"{name}: {value}")
 

@@ -1,4 +1,4 @@
-"""Branches: the routes of one location, which are tried in turn; each response without a backend is a branch."""
+"""Branches: the routes of one location, which are tried in order; each response without a backend is a branch."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Site:
 
     @property
     def plain_http(self) -> Sequence[object]:
-        """The condition that a request came by http; behind a front proxy, to that one."""
+        """The condition that a request was received over http; behind a front proxy, by that proxy."""
         if not self.forwarded:
             return ("scheme", "==", "http")
         told = ("original_x_forwarded_proto", "==", "http")

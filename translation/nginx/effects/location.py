@@ -98,7 +98,7 @@ def _pages(site: Site, page: str, check: ClientCheck | None) -> Iterator[Branch]
 
 
 def _answers(site: Site, custom: Mapping[str, str] | None, guard: Authentication) -> Iterator[Branch]:
-    """Yield the answers that need no backend; one without conditions is the last."""
+    """Yield the responses that need no backend; one without conditions is the last."""
     yield from blocked(site)
     source = site.location.source
     if (source and source.closed) or custom is None or guard.closed or missing_object(site):

@@ -1,6 +1,6 @@
-"""Requests to backends that a function sends, since the gateway cannot look at an answer before it passes it on.
+"""Requests to backends that a function sends, because the gateway cannot inspect a response before it forwards it.
 
-They are needed for error pages of another backend (custom-http-errors), for retries after an answer with an error
+They are needed for error pages of another backend (custom-http-errors), for retries after an error response
 (proxy-next-upstream), for HTTP/1.0, for paths without a slash at their beginning, and for large response headers.
 """
 
@@ -98,7 +98,7 @@ def _statuses(site: Site) -> tuple[str, ...]:
 
 
 def _errors(site: Site) -> JsonObject | None:
-    """Return the statuses that are shown by another backend, and which one that is; None without any."""
+    """Return the statuses for which another backend serves the page, and that backend; None without any."""
     own, codes = site.values.text("custom-http-errors"), _statuses(site)
     source, backend = site.location.source, site.location.backend
     if not codes or source is None or backend is None:

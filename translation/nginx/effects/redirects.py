@@ -127,7 +127,7 @@ def app_root(site: Site) -> Branch | None:
 
 
 def www_redirects(host: str, code: int) -> Iterator[Branch]:
-    """Yield the redirects for the twin of a host: its name with www added or removed."""
+    """Yield the redirects for the host's name with www added or removed."""
     for scheme, port in (("http", 80), ("https", 443)):
         yield Branch((("scheme", "==", scheme),), trimmed_redirect(f"{scheme}://{host}:{port}", code))
 

@@ -53,7 +53,7 @@ def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
 
     Args:
         site: The location.
-        trusts: Whether the backend or the canary relies on a header with a certain name.
+        trusts: Whether the backend or the canary depends on a header with an underscore.
     """
     config = site.config
     drops = trusts and not config.flag("enable-underscores-in-headers") and config.flag("ignore-invalid-headers")

@@ -80,7 +80,7 @@ def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:
 
 
 def preflights(site: Site) -> Iterator[Branch]:
-    """Yield the branch that answers preflights."""
+    """Yield the branch that responds to preflights."""
     if cors_headers(site.values):
         pattern = cors_pattern(site.values)
         of_origin = ((("http_origin", "~*", pattern),)) if pattern else ()
@@ -88,7 +88,7 @@ def preflights(site: Site) -> Iterator[Branch]:
 
 
 def with_headers(site: Site, branch: Branch, custom: Mapping[str, str], *, cors: bool = True) -> Iterator[Branch]:
-    """Yield a branch that answers without a backend, with the headers that every answer of its location has.
+    """Yield a branch that responds without a backend, with the headers that every response of its location has.
 
     The headers depend on the scheme and the origin of the request, so there may be a branch for each of them.
     """

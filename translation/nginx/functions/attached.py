@@ -1,8 +1,8 @@
 """Functions of a route: they run in the gateway's own plugins serverless-pre-function and serverless-post-function.
 
-These plugins take a field of ours in their configuration: the values that the functions work with. Each plugin runs in
-one phase: the one before the backend is asked, the other when its answer has come. A function may also ask the backend
-itself; then the other plugin runs just before that.
+These plugins accept an additional field in their configuration, which contains the values for the functions. Each
+plugin runs in one phase: one before the request to the backend, the other after its response. A function may also send
+the request itself; then the other plugin runs just before that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The function that limits requests where the response beyond a limit is a page of another backend."""
+"""The function that limits requests if another backend serves the page for requests beyond the limit."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ end
 """
 """Sets TLS to the backend just before the gateway connects: APISIX 3.18 has no fields for the CA and the server name.
 
-Its nginx module verifies certificates for one request, but forgets that, and the client certificate, where buffering of
-responses is off. `keepalive_pool` is the last field that the balancer reads before it connects, for the first try and
+Its nginx module verifies certificates for one request, but ignores this and the client certificate if responses are not
+buffered. `keepalive_pool` is the last field that the balancer reads before it connects, for the first try and
 each further one. The server name is that of the variable from which the header Host has been written by then; HOOK
-restores it for a further try. An unknown version of APISIX gets no requests that it has to verify.
+restores it for a further try. Requests that need verification are rejected in unknown versions of APISIX.
 """

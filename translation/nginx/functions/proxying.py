@@ -166,4 +166,4 @@ return function(conf, ctx)
     ctx.ingress_nginx_answer = answer
 end
 """
-"""Asks the backend, and after a listed error the backend for errors, which gets the facts as headers."""
+"""Sends the request to the backend and, after a listed error, to the backend for errors, with details as headers."""

@@ -1,7 +1,7 @@
 """A location as one route: the steps of the provider become plugins with conditions.
 
-An Ingress and an HTTPRoute have one action for each path, while the provider has a route for each answer. The order of
-the gateway's phases is that of nginx: redirects and preflights first, then addresses, then the backend.
+An Ingress and an HTTPRoute have one action for each path, while the provider has a route for each response. The order
+of the gateway's phases is that of nginx: redirects and preflights first, then addresses, then the backend.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Merged:
 
     Attributes:
         plugins: By name.
-        shares: Backends; empty where the plugins answer.
-        main: The backend beside which a canary has its share; None where the plugins answer.
+        shares: Backends; empty if the plugins respond.
+        main: The backend of which a canary takes a share; None if the plugins respond.
         timeout: Seconds by phase.
         cases: Requests with other backends, first match first: conditions on headers, and the backends.
         closed: Why it responds with 503; empty if it does not.
@@ -112,7 +112,7 @@ def _until_unconditional(steps: Sequence[Step]) -> list[Step]:
 
 
 def _add(found: _Merge, step: Step, last: Step) -> str:
-    """Add a step that takes some requests only; return why that is impossible, or empty."""
+    """Add a step for some of the requests; return why that is impossible, or empty."""
     if step.shares:
         return _other_backend(found, step, last)
     if _REDIRECT in step.plugins:
@@ -126,7 +126,7 @@ def _add(found: _Merge, step: Step, last: Step) -> str:
 
 
 def _preflight(found: _Merge, step: Step, status: int) -> None:
-    """Answer preflights before the plugin cors, which responds with another status."""
+    """Respond to preflights before the plugin cors, which uses another status."""
     if _ANSWER in found.plugins:
         if "vars" in found.plugins[_ANSWER]["abort"]:
             return  # The first one takes them all.
@@ -150,7 +150,7 @@ def _redirect(found: _Merge, step: Step) -> str:
 def _other_backend(found: _Merge, step: Step, last: Step) -> str:
     plain = plain_plugins(step.plugins)
     if plain.closed or any(each[0] == "remote_addr" for each in step.when):
-        return plain.closed or "satisfy any: a path cannot require a password of some addresses only"
+        return plain.closed or "satisfy any: a path cannot require a password only from some addresses"
     if all(_is_header(each) for each in step.when) and (step.shares != last.shares or step.plugins == last.plugins):
         # Also with the backends of the last step: it keeps these requests from the steps between.
         found.cases.append((step.when, step.shares))
@@ -170,7 +170,7 @@ def _return(found: _Merge, when: Iterable[Var], status: int) -> None:
 
 
 def _as_workflow(found: _Merge) -> None:
-    """Turn the answer of the path into the last rule of a workflow: the plugin is needed for preflights."""
+    """Turn the response of the path into the last rule of a workflow: the plugin is needed for preflights."""
     abort = found.plugins.pop(_ANSWER)["abort"]
     conditions: list[Any] = abort.get("vars", [[_ALWAYS]])[0]
     _return(found, conditions, abort["http_status"])

@@ -53,11 +53,11 @@ class Step:
     """One route of a location.
 
     Attributes:
-        when: Conditions beside host and path.
+        when: Conditions in addition to host and path.
         priority: Its priority in the gateway.
         plugins: By name.
-        shares: Backends; empty where the plugins answer.
-        main: The backend of the location, also if `shares` has only its canary; None where the plugins answer.
+        shares: Backends; empty if the plugins respond.
+        main: The backend of the location, also if `shares` has only its canary; None if the plugins respond.
         timeout: Seconds by phase; empty without a backend.
         limits: Plugins that all paths of the Ingress share.
     """

@@ -49,7 +49,7 @@ class _Fields(TypedDict):
 
 
 def plan_host(host: str, view: View, options: Options, nginx: NginxOptions) -> HostPlan | None:
-    """Return the plan of a host, or None if no Ingress makes a server of it."""
+    """Return the plan of a host, or None if no Ingress defines a server for it."""
     sources = sources_of_host(view, options, nginx, host)
     server = build_server(host, sources)
     translation = translate_host(host, view, options, nginx)
@@ -134,13 +134,13 @@ def _backend(place: Place, at: Location | None, view: View) -> Share | None:
 
 
 def _steps(body: FrozenJson, known: _Records) -> Iterator[Step]:
-    """Yield a step for each rule of a canary, in their order, and one for the requests that no rule takes."""
+    """Yield a step for each rule of a canary, in their order, and one for the requests that no rule matches."""
     when = tuple(each for each in body.get("vars", ()) if each[0] != _PATH)
     plugins, upstream = dict(body.get("plugins", {})), body.get("upstream_id", "")
     if answer := refused(plugins):
         plugins, upstream = dict(answer), ""
     if upstream and any(each[0] == _VERIFIED for each in when):
-        # The page for clients without a certificate; a manifest refuses them instead.
+        # The page for clients without a certificate; with a manifest they are rejected instead.
         when = tuple(each for each in when if each[0] != "request_method")
         plugins, upstream = {"fault-injection": {"abort": {"http_status": 400}}}, ""
     split = plugins.pop(SPLIT, None)

@@ -130,7 +130,7 @@ _CODES_AND_TIME = re.compile(r"(\d{3} +|any +)*\d+(ms|s|m|h|d|w|M|y)")
 
 
 def are_durations(text: str) -> bool:
-    """Return whether a text, if ingress-nginx reads it, says how long answers are kept: `200 202 10m, 401 1m`."""
+    """Return whether ingress-nginx reads a text as the time to cache responses: `200 202 10m, 401 1m`."""
     if not LISTS(text):
         return True
     parts = (part.strip() for part in text.split(","))
@@ -138,12 +138,12 @@ def are_durations(text: str) -> bool:
 
 
 def is_signin(text: str) -> bool:
-    """Return whether a text is an address to sign in at."""
+    """Return whether a text is the address of a sign-in page."""
     return URLS_AND_VARIABLES(text) and is_one_word(text)
 
 
 def is_one_word(text: str) -> bool:
-    """Return whether a text has no spaces but at its ends."""
+    """Return whether a text has no spaces except at its ends."""
     return len(text.split()) < 2
 
 
@@ -153,10 +153,10 @@ def is_same_site(text: str) -> bool:
 
 
 def is_cookie_path(text: str) -> bool:
-    """Return whether a text names what is replaced in paths of cookies, and by what."""
+    """Return whether a text specifies a replacement in the paths of cookies."""
     return URLS_AND_SPACES(text) and (text.strip() == "off" or len(text.split()) == 2)
 
 
 def cookie_path_outcome(text: str) -> Outcome:
-    """Return the outcome of an invalid proxy-cookie-path: nginx accepts none that is not two words."""
+    """Return the outcome of an invalid proxy-cookie-path: nginx accepts only two words."""
     return "refused" if text.strip() and URLS_AND_SPACES(text) else "default"

@@ -31,7 +31,7 @@ _PERFORMANCE = re.compile(
     r"|client_(body|header)_(buffer|timeout)|large_client_header_buffers|output_buffers|postpone_output|send_timeout"
     r"|open_file_cache|sendfile|tcp_no|aio|directio|read_ahead|access_log|error_log|log_not_found|server_tokens)"
 )
-"""Directives that change neither what is answered nor who gets it."""
+"""Directives that change neither responses nor who gets them."""
 
 _DIRECTIVE = re.compile(r"[^;{}]*[;{}]|[^;{}]+$")
 _TUNING = approximate("The snippet only tunes performance and is ignored (strict: false).")
@@ -39,7 +39,7 @@ BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_c
 NOT_IN_GATEWAY = "Gateways have no such setting for one route"
 KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; this controller keeps it.")
 LATE = approximate(
-    "A change of its ConfigMap takes effect at once; in ingress-nginx with the next change of an Ingress."
+    "A change of its ConfigMap takes effect immediately; in ingress-nginx with the next change of an Ingress."
 )
 MIRRORED = approximate(
     "The target is not valid: nothing is mirrored. ingress-nginx sends a copy with the path `/_mirror-…` to the host."
@@ -81,7 +81,7 @@ def next_upstream(text: str) -> Verdict:
     known = {"error", "timeout", "off", "non_idempotent"}
     if all(word in known or word.startswith("http_") for word in text.split()):
         return EXACT
-    return approximate("Only connection errors, timeouts and answers with a listed status are retried.")
+    return approximate("Only connection errors, timeouts and responses with a listed status are retried.")
 
 
 def verify_backend(values: Values) -> Verdict | None:
@@ -181,7 +181,7 @@ def if_on(when_on: Verdict) -> Judge:
 
 
 def modsecurity(text: str) -> Verdict:
-    """Judge what enables ModSecurity."""
+    """Judge an annotation that enables ModSecurity."""
     return refused("Gateways have no ModSecurity; the path is closed.", protects=True) if boolean(text) else EXACT
 
 

@@ -73,7 +73,7 @@ def _unmapped(network: Network) -> Network:
 
 
 def cookie_pair(text: str) -> tuple[str, str] | None:
-    """Return what is replaced in attributes of cookies, and by what; None for `off`, patterns and anything else."""
+    """Return a replacement in attributes of cookies, old and new text; None for `off`, patterns and others."""
     words = text.split()
     return (words[0], words[1]) if len(words) == 2 and not words[0].startswith("~") and ";" not in text else None
 

@@ -86,7 +86,7 @@ ACCESS: Mapping[str, Plugin] = {
     "uri-blocker": allow("Rejects requests by path.", plain="block_rules rejected_code rejected_msg case_insensitive"),
     "csrf": allow("Protects against cross-site request forgery with a token.", plain="key expires name"),
     "cors": allow(
-        "Answers CORS requests of browsers.",
+        "Responds to CORS requests of browsers.",
         plain="""allow_origins allow_methods allow_headers expose_headers max_age allow_credential
             allow_origins_by_regex allow_origins_by_metadata timing_allow_origins timing_allow_origins_by_regex""",
     ),

@@ -1,4 +1,4 @@
-"""Applies the review: one walk over a configuration together with the rules of its plugin."""
+"""Applies the review: walks a configuration together with the rules of its plugin."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from enum import Enum
 class Kind(Enum):
     """What a field contains, and how it is treated. The reference shows the text."""
 
-    PLAIN = "Strings, numbers and flags that refer to nothing outside the plugin."
+    PLAIN = "Strings, numbers and flags that do not refer to anything outside the plugin."
     FREE = "Any content, which the gateway treats as data."
     HOST = "A host, with or without a port. It must pass `kubernetes.external_addresses`."
     HOSTS = "A mapping whose keys are hosts. Each must pass `kubernetes.external_addresses`."

@@ -64,15 +64,15 @@ ROUTING: Mapping[str, Plugin] = {
         free="vars",
     ),
     "redirect": allow(
-        "Answers with a redirect.", plain="http_to_https uri regex_uri ret_code encode_uri append_query_string"
+        "Responds with a redirect.", plain="http_to_https uri regex_uri ret_code encode_uri append_query_string"
     ),
     "fault-injection": allow(
-        "Delays or answers requests of the team's own route.",
+        "Delays requests of the team's own route, or responds to them.",
         plain="delay.{duration,percentage} abort.{http_status,body,percentage} abort.headers.*",
         free="delay.vars abort.vars",
     ),
     "mocking": allow(
-        "Answers requests of the team's own route.",
+        "Responds to requests of the team's own route.",
         plain="delay response_status content_type response_example with_mock_header response_headers.*",
         free="response_schema",
     ),

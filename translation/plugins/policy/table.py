@@ -11,7 +11,7 @@ from translation.plugins.policy.routing import ROUTING
 PLUGINS: Mapping[str, Plugin] = {**ROUTING, **ACCESS, **OBSERVING, **FUNCTIONS}
 """Plugin → its review. A plugin that is absent is rejected, except those in `translation.plugins.code`."""
 
-ACTIONS: Mapping[str, Plugin] = {"return": allow("Answers with a status.", plain="code")}
+ACTIONS: Mapping[str, Plugin] = {"return": allow("Responds with a status.", plain="code")}
 """Actions of the plugin workflow that are not plugins."""
 
 COMMON: tuple[Rule, ...] = allow(

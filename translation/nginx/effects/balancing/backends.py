@@ -21,7 +21,7 @@ from translation.nginx.tables.values import Values
 _SCHEMES = {"HTTP": "http", "HTTPS": "https", "GRPC": "grpc", "GRPCS": "grpcs", "AUTO_HTTP": ""}
 
 _AT_ONCE = 0.001
-"""Seconds of a timeout of 0: gateways have no shorter one. In nginx, every request times out then."""
+"""Seconds that replace a timeout of 0: gateways do not support shorter ones. In nginx, every request times out then."""
 
 _UNLIMITED = 255
 """Number of retries if nginx has no limit."""
@@ -54,10 +54,10 @@ def claim(
         key: The Service.
         port: Its port.
         scheme: The protocol of its backends.
-        first: Whether it is for clients that have no affinity cookie yet.
+        first: Whether it is for clients without an affinity cookie.
         fallback: The Service and port that are used if it has no endpoints.
-        main: For a canary: the annotations that say how requests are balanced; without endpoints of the fallback, it
-            gets no requests.
+        main: For a canary: the annotations that determine how requests are balanced; without endpoints of the fallback,
+            it gets no requests.
     """
     builder = site.builder
     service = builder.view.get(Service, key)
@@ -112,7 +112,7 @@ def verifies(site: Site) -> bool:
 def service_values(site: Site, key: ObjectKey) -> Values:
     """Return the annotations that apply to the whole Service: those of the first Ingress that names it.
 
-    Any Ingress may ask for affinity. The first one with a mode decides on it, the last one on the cookie.
+    Any Ingress may request affinity. The first one with a mode determines the mode, the last one the cookie.
     """
     if key not in site.services.values:
         site.services.values[key] = _service_values(site, key)
@@ -209,7 +209,7 @@ def _retries(values: Values, config: Config) -> int:
     when = values.text("proxy-next-upstream") or config.text("proxy-next-upstream")
     tries = values.number("proxy-next-upstream-tries", config.number("proxy-next-upstream-tries"))
     hashes = values.has("upstream-hash-by") or bool(config.text("upstream-hash-by"))
-    # With a hash, nginx chooses the same endpoint again for every try.
+    # With a hash, nginx selects the same endpoint for every try.
     return 0 if hashes or "off" in when.split() else tries - 1 if tries else _UNLIMITED
 
 

@@ -14,7 +14,7 @@ from translation.nginx.servers import Location, Server, own_locations
 from translation.nginx.sources import BackendKey, Source, backend_key, canaries_on
 
 _LAST = 255
-"""Characters of names are below."""
+"""All characters of names are less than this."""
 
 
 def canaries_at(builder: Builder, nginx: NginxOptions, server: Server) -> tuple[CustomObject, ...]:

@@ -1,8 +1,8 @@
 """Canaries: a canary Ingress takes a share of the requests for the Service of another Ingress with its host and path.
 
 The canary belongs to the backend: it takes its share at every location with that backend, on every host. As in
-ingress-nginx, canaries of all namespaces take part, unless a host belongs to a namespace (`host_ownership`): then the
-canary needs the host to be its own or shared with it.
+ingress-nginx, canaries of all namespaces are considered, unless a host belongs to a namespace (`host_ownership`): then
+the namespace of the canary must own the host or share it.
 
 Source: mergeAlternativeBackends of ingress-nginx 1.15 (internal/ingress/controller/controller.go).
 """
@@ -40,13 +40,13 @@ _MOST = 64
 
 
 def canary_plugins(site: Site, backend: ServiceBackend, main: str, *, first: bool = False) -> dict[str, JsonObject]:
-    """Return the plugin that gives a canary its share.
+    """Return the plugin that sends a canary its share.
 
     Args:
         site: The location.
         backend: Its backend.
         main: The upstream of the location.
-        first: Whether it is for clients that have no affinity cookie yet.
+        first: Whether it is for clients without an affinity cookie.
     """
     found = _canary_of(site, backend)
     if found is None:

@@ -27,7 +27,7 @@ class NewCookie:
         name: Its name.
         text: The header; empty: the client gets no cookie.
         known: The pattern of cookies that clients keep.
-        when: The condition that a client gets this one, beside that it has none.
+        when: The condition for this cookie, in addition to that the client has none.
     """
 
     name: str
@@ -41,7 +41,7 @@ def affinity_cookies(site: Site, scheme: str) -> Iterator[NewCookie]:
     backend = site.location.backend
     if backend is None:
         return
-    # Affinity belongs to the Service; only paths of an Ingress that asks for it set the cookie.
+    # Affinity applies to the Service; only paths of an Ingress that requests it set the cookie.
     values = service_values(site, ObjectKey("Service", site.namespace, backend.name))
     if values.text("affinity") != "cookie":
         return

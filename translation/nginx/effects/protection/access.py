@@ -31,7 +31,7 @@ def address_lists(site: Site) -> Iterator[Branch]:
 
 
 def trusted_addresses(site: Site) -> Condition | None:
-    """Return the condition that a request comes from an address that need not authenticate (satisfy: any)."""
+    """Return the condition that a request comes from an address without authentication (satisfy: any)."""
     allowed, _ = _lists(site)
     return ("remote_addr", "ipmatch", list(allowed)) if allowed else None
 

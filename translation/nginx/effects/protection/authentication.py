@@ -223,7 +223,7 @@ def _added(site: Site, service: _Service) -> dict[str, str] | None:
 
 
 def cache_times(text: str) -> dict[str, int]:
-    """Return the seconds for which answers are kept, by status, from a list like `200 202 10m, 401 1m`."""
+    """Return the seconds for which responses are cached, by status, from a list like `200 202 10m, 401 1m`."""
     found: dict[str, int] = {}
     for part in text.split(","):
         *codes, time = part.split() or [""]

@@ -50,6 +50,6 @@ def certificate_branches(check: ClientCheck | None) -> Iterator[Branch]:
     if page.startswith(("http://", "https://")):
         plugins: dict[str, JsonObject] = {"redirect": {"uri": page.replace("$", "\\$"), "ret_code": 302}}
     else:
-        # Also where the handshake insists: certificates of rules without a host ask for none.
+        # Also if the handshake requires a certificate: the handshake of rules without a host does not request one.
         plugins = answer(400)
     yield Branch((("scheme", "==", "https"), wrong), plugins)

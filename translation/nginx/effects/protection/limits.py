@@ -81,7 +81,7 @@ def _filter(spared: list[str]) -> JsonObject:
 
 
 def _rate(site: Site) -> JsonObject:
-    """Return the limits per second and minute; beside one per second, the one per minute counts in windows."""
+    """Return the limits per second and minute; together with one per second, the one per minute counts in windows."""
     values = site.values
     burst = values.number("limit-burst-multiplier", _BURST)
     second, minute = max(0, values.number("limit-rps")), max(0, values.number("limit-rpm"))

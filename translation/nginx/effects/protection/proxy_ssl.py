@@ -40,7 +40,7 @@ def host_wide(builder: Builder, config: Config, server: Server) -> Source | None
 
 
 def inheriting(location: Location, wide: Source | None) -> Location:
-    """Return a location with the proxy-ssl annotations of its host, if it has none and asks its backend by TLS.
+    """Return a location with the proxy-ssl annotations of its host, if it has none and uses TLS to its backend.
 
     Those of another namespace do not apply: its backends would get requests with the certificate of that namespace.
     """

@@ -29,7 +29,7 @@ class Closing:
     Attributes:
         annotation: The annotation whose object cannot be used.
         why: What is wrong, what to do, and what clients get.
-        as_nginx: Whether ingress-nginx refuses them too.
+        as_nginx: Whether ingress-nginx also refuses them.
     """
 
     annotation: str

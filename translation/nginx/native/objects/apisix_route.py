@@ -45,7 +45,8 @@ class _Writer:
         for step in place.steps:
             listed, excluded = addresses(step.when)
             if excluded:
-                # A rule cannot match every address but some: only those get to the rules below, and the rest last.
+                # A rule cannot match all addresses except some: these are matched by the rules below, and the others
+                # last.
                 allowed = listed
                 rest = (each for each in step.when if each[0] != "remote_addr")
                 below -= 1

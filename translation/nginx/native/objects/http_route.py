@@ -19,7 +19,7 @@ from translation.nginx.native.paths import Path, joined_paths
 from translation.nginx.options import CATCH_ALL
 
 GATEWAY = "apisix"
-"""Name and namespace of the Gateway that ListenerSets refer to; it is written beside them."""
+"""Name and namespace of the Gateway that ListenerSets refer to; it is written together with them."""
 
 _GROUP = "gateway.networking.k8s.io"
 _RULES = 16

@@ -1,4 +1,4 @@
-"""Ingresses with the annotations of this controller for a host: one for each action, with its plugins beside it."""
+"""Ingresses with the annotations of this controller for a host: one for each action, and its plugins."""
 
 from __future__ import annotations
 
