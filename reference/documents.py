@@ -164,6 +164,13 @@ class Unread(_Model):
     reason: str
 
 
+class Hint(_Model):
+    """What is missing, and the next command."""
+
+    text: str
+    command: str = Field(description="Empty if there is none.")
+
+
 class Status(_Model):
     """`status -o json`, also with --url."""
 
@@ -175,6 +182,7 @@ class Status(_Model):
     objects: dict[str, dict[str, int]] = Field(description="Kind → state → number of objects.")
     items: list[ObjectState] = Field(description="Objects that need attention; all of them with --all.")
     unread: list[Unread]
+    hint: Hint | None = Field(None, description="What is missing, if no object that defines routes is served.")
 
 
 class Wait(_Model):

@@ -10,12 +10,15 @@ from apisix_ingress import __version__
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState
 from apisix_ingress.diagnostics.collect.gateway_state import SeenGateway
 from apisix_ingress.diagnostics.collect.leader import SeenLease
+from apisix_ingress.diagnostics.empty_state import NO_HINT, Hint, empty_state
 from apisix_ingress.kube.status.condition_list import of_type
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition, is_away
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import has_condition
 from apisix_ingress.model.objects import CustomObject
+
+NO_MATCH = Hint("No served object has this namespace and kind; omit --namespace and --kind to see all of them.")
 
 STATES = ("ok", "failed", "waiting", "pending")
 
@@ -43,6 +46,11 @@ class Filter:
     kinds: frozenset[str] = frozenset()
     healthy: bool = False
 
+    @property
+    def is_set(self) -> bool:
+        """Whether any object may be left out."""
+        return bool(self.namespace or self.kinds)
+
     def takes(self, key: ObjectKey) -> bool:
         """Return whether the status is about an object."""
         return self.namespace in ("", key.namespace) and (not self.kinds or key.kind in self.kinds)
@@ -60,6 +68,7 @@ def status_document(look: ClusterState, only: Filter = Filter()) -> JsonObject:
         leader=_leader(look.lease),
         is_led=is_led(look.lease),
         unread=[{"kind": kind, "reason": reason} for kind, reason in sorted(unread.items())],
+        hint=NO_HINT if unread else empty_state(look.inventory.world, look.inventory.options),
     )
 
 
@@ -72,6 +81,7 @@ def compose(
     leader: JsonObject,
     is_led: bool,
     unread: Sequence[JsonObject] = (),
+    hint: Hint = NO_HINT,
 ) -> JsonObject:
     """Return the document of a status: the same for a command and for a running controller."""
     tally = Counter((key.kind, found.state) for key, found in states.items())
@@ -90,6 +100,7 @@ def compose(
             if only.healthy or found.state != "ok"
         ],
         "unread": list(unread),
+        "hint": (NO_MATCH if only.is_set and not states and not hint.text else hint).document(),
     }
 
 

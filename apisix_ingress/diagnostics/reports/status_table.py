@@ -34,6 +34,11 @@ def status_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
     if document["items"]:
         yield "", ""
         yield from _objects(document["items"])
+    if hint := document.get("hint"):  # older controllers send none
+        yield "", ""
+        yield hint["text"], ""
+        if hint["command"]:
+            yield f"Next: {hint['command']}", ""
     for each in document["unread"]:
         yield f"cannot read {each['kind']}: {each['reason']}", "red"
 

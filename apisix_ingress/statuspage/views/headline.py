@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
+from apisix_ingress.diagnostics.empty_state import Hint, empty_state
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.statuspage import conflicting_objects as rivals
 from apisix_ingress.statuspage.inputs import PageInputs
@@ -18,6 +19,8 @@ from apisix_ingress.statuspage.views.problems import all_findings, problem_count
 
 Tone = Literal["good", "busy", "warn", "bad", "idle"]
 
+_EMPTY = "No routes yet"
+_NO_RULES = "The served objects define no route: check their rules."
 _WORSE = ("no endpoints", "not published", "unreachable", "rejected")
 """States of hosts and routes in which requests fail, or get an earlier version."""
 
@@ -44,6 +47,7 @@ def headline(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding])
         "tone": tone,
         "title": title,
         "detail": detail,
+        "command": page_hint(facts).command if tone == "idle" and title == _EMPTY else "",
         "checked": rfc3339(min(known) if known and facts.controller.leads else None),
     }
 
@@ -64,11 +68,17 @@ def _sentence(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]
     if not facts.controller.leads:
         return "idle", "This replica is a follower", _of_follower(facts, total)
     if total == 0:
-        return "idle", "No routes yet", f"Create an Ingress, an ApisixRoute or an HTTPRoute; {clusters} connected."
+        return "idle", _EMPTY, f"{page_hint(facts).text or _NO_RULES} {clusters} connected."
     if live < total:
         return "busy", f"{total - live:,} of {plural(total, 'route')} not live yet", f"Writing to {clusters}."
     title = f"All {total:,} routes live" if total > 1 else "The only route is live"
     return "good", f"{title} on {clusters}", ""
+
+
+def page_hint(facts: PageInputs) -> Hint:
+    """Return what is missing if there are no routes; without a command if objects are read from files."""
+    found = empty_state(facts.world, facts.options)
+    return Hint(clean(found.text), clean(found.command) if facts.controller.watches else "")
 
 
 def _is_severe(urgent: Sequence[Finding]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apisix_ingress.diagnostics.empty_state import NO_HINT
 from apisix_ingress.diagnostics.reports.status import Filter, Wellness, compose, computed_wellness
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -11,6 +12,7 @@ from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.ordering import CHUNK
+from apisix_ingress.statuspage.views.headline import page_hint
 from providers.status.conditions import Conditions
 
 FOLLOWER = "this replica does not lead, so it does not know the gateways"
@@ -39,6 +41,7 @@ async def status_report(facts: PageInputs, snapshot: Snapshot, only: Filter) -> 
         },
         is_led=bool(who.leads or leader),
         unread=[{"kind": clean(what), "reason": clean(why)} for what, why in sorted(who.problems.items())],
+        hint=page_hint(facts) if who.is_ready else NO_HINT,
     )
 
 

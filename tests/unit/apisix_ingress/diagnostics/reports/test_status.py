@@ -7,9 +7,10 @@ import pytest
 
 from apisix_ingress.diagnostics.collect.leader import lease_of
 from apisix_ingress.diagnostics.doctor.clock_skew import skew_seconds
-from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellness, stored_wellness
+from apisix_ingress.diagnostics.empty_state import NO_HINT, Hint
+from apisix_ingress.diagnostics.reports.status import Filter, Wellness, compose, computed_wellness, stored_wellness
 from apisix_ingress.model.condition import AWAY, aborted, synced
-from tests.factories import make_custom
+from tests.factories import make_custom, make_key
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, 500_000, tzinfo=UTC)
 CONDITION = {"type": "ResourcesAvailable", "status": "True", "reason": "ResourcesSynced", "message": "fine"}
@@ -35,6 +36,18 @@ def test_a_computed_condition_is_read_in_the_same_way() -> None:
     assert computed_wellness(synced(1)).state == "ok"
     assert computed_wellness(aborted(1, "no response", away=True)).state == "waiting"
     assert computed_wellness(aborted(1, "no Service")) == Wellness("failed", "ResourceSyncAborted", "no Service")
+
+
+def test_a_filter_that_matches_nothing_is_the_hint_unless_nothing_is_served_at_all() -> None:
+    def hint_of(only: Filter, *states: str, hint: Hint = NO_HINT) -> str:
+        found = {make_key(state): Wellness(state) for state in states}
+        got = compose(found, [], only, controller="c", leader={}, is_led=True, hint=hint)["hint"]
+        return got["text"] if got else ""
+
+    shop = Filter(namespace="shop")
+    assert [hint_of(Filter()), hint_of(Filter(), "ok"), hint_of(shop, "ok")] == ["", "", ""]
+    assert "omit --namespace and --kind" in hint_of(shop)
+    assert hint_of(shop, hint=Hint("nothing there")) == "nothing there"
 
 
 def lease(holder: str, seconds: float, duration: Any = 15) -> dict[str, Any]:

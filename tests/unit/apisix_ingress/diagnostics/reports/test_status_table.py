@@ -137,3 +137,11 @@ def test_the_answer_of_a_running_controller_may_lack_the_lease_and_the_age(lease
 )
 def test_the_second_line_names_the_leader(state: str, words: str) -> None:
     assert words in list(status_lines(document(leader={**LEADER, "state": state})))[1][0]
+
+
+def test_an_empty_status_ends_with_what_is_missing() -> None:
+    hint = {"text": "There is no Ingress yet.", "command": "kubectl create ingress"}
+    got = [line for line, _ in status_lines(document(objects={}, hint=hint))]
+    assert got[-3:] == ["", "There is no Ingress yet.", "Next: kubectl create ingress"]
+    got = [line for line, _ in status_lines(document(objects={}, hint={**hint, "command": ""}))]
+    assert got[-1] == "There is no Ingress yet."

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from apisix_ingress.gateway.sync.observer import PENDING, Outage, RecordState
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
 from tests.unit.translation.objects import make, rule, service, slice_of
@@ -79,9 +81,41 @@ async def test_follower_names_the_leader_instead() -> None:
 
 async def test_start_and_empty_world_are_no_problems() -> None:
     empty = make_harness()
-    assert (await headline_of(empty))[:2] == ("idle", "No routes yet")
+    detail = "There is no Ingress, ApisixRoute, HTTPRoute or GRPCRoute yet. 1 gateway cluster connected."
+    assert await headline_of(empty) == ("idle", "No routes yet", detail)
     empty.controller.is_ready = False
     assert (await headline_of(empty))[:2] == ("busy", "Reading and translating objects")
+
+
+@pytest.mark.parametrize(
+    ("spec", "detail", "command"),
+    [
+        ({"ingressClassName": "traefik"}, "served by another controller", "kubectl create ingress web --class=apisix"),
+        ({"ingressClassName": "nginx"}, "set ingress_nginx.enabled to true", "apisix-ingress migrate"),
+        ({"ingressClassName": "apisix", "rules": []}, "The served objects define no route: check their rules.", ""),
+    ],
+)
+async def test_page_without_routes_says_what_is_missing_and_the_next_command(
+    spec: dict[str, Any], detail: str, command: str
+) -> None:
+    harness = make_harness(make("Ingress", "web", spec=spec))
+    async with served(harness):
+        found, page = (await harness.data("overview"))["headline"], await harness.ask("/status")
+        report = await harness.data("status")
+    assert (found["title"], detail in found["detail"], command in found["command"]) == ("No routes yet", True, True)
+    assert (f"<code>{command}" in page.text) is bool(command)
+    assert report["hint"] == (
+        {"text": found["detail"].removesuffix(" 1 gateway cluster connected."), "command": found["command"]}
+        if command
+        else None
+    )
+
+
+async def test_objects_of_files_get_no_command_for_a_cluster() -> None:
+    harness = make_harness()
+    harness.controller.watches = {}
+    async with served(harness):
+        assert (await harness.data("overview"))["headline"]["command"] == ""
 
 
 async def test_tiles_count_what_fails() -> None:
