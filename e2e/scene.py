@@ -47,6 +47,14 @@ def addresses(upstream: Mapping[str, Any] | None) -> list[tuple[str, int]]:
     return sorted((node["host"], node["port"]) for node in (upstream or {}).get("nodes", ()))
 
 
+def shares(**requests: int) -> dict[str, object]:
+    """Return a number of requests for each Pod, to compare with `Traffic.counts`.
+
+    Each worker process of APISIX balances on its own, so with two of them a Pod may get two requests more or fewer.
+    """
+    return {pod: pytest.approx(number, abs=2) for pod, number in requests.items()}
+
+
 @dataclass(frozen=True)
 class Scene:
     """What a story plays with."""

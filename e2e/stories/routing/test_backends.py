@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from e2e.cluster.client import Manifest
-from e2e.scene import Scene, addresses, rule
+from e2e.scene import Scene, addresses, rule, shares
 
 MANY = 2000
 EVERY_PATH = {"paths": ["/*"]}
@@ -120,7 +120,7 @@ def test_two_subsets_of_one_service_share_requests_by_weight(scene: Scene) -> No
     ]
     scene.route("web", rule("all", {"hosts": [scene.host], **EVERY_PATH}, backends=backends))
     scene.wait_live("web")
-    assert scene.traffic.counts(100, scene.host) == {"v1": 75, "v2": 25}
+    assert scene.traffic.counts(100, scene.host) == shares(v1=75, v2=25)
 
 
 def test_an_edited_subset_selects_other_pods(scene: Scene) -> None:
@@ -166,7 +166,7 @@ def test_ports_by_name_reach_the_target_ports_that_each_pod_gives_the_name(scene
     for name, nodes in want.items():
         scene.wait_nodes(name, nodes)
     for path in ("/name", "/number"):
-        assert scene.traffic.counts(20, scene.host, path) == {"old": 10, "new": 10}
+        assert scene.traffic.counts(20, scene.host, path) == shares(old=10, new=10)
     assert scene.names("upstreams") == {"web_80", "web_9000"}
 
 
@@ -187,7 +187,7 @@ def test_a_headless_service_is_served_by_its_pods(scene: Scene) -> None:
     scene.wait_live("web")
     want = sorted((pod.address, 8080) for pod in made)
     scene.wait_nodes("web_80", want)
-    assert scene.traffic.counts(20, scene.host) == {"a": 10, "b": 10}
+    assert scene.traffic.counts(20, scene.host) == shares(a=10, b=10)
 
 
 @pytest.mark.parametrize("families", [["IPv4", "IPv6"], ["IPv6", "IPv4"]])
@@ -199,7 +199,7 @@ def test_a_dual_stack_service_gives_each_pod_once_in_its_first_family(scene: Sce
     shown = [pod.address if families[0] == "IPv4" else f"[{pod.address_v6}]" for pod in made]
     want = sorted((address, 80) for address in shown)
     scene.wait_nodes("web_80", want)
-    assert scene.traffic.counts(20, scene.host) == {"a": 10, "b": 10}
+    assert scene.traffic.counts(20, scene.host) == shares(a=10, b=10)
 
 
 def test_granularity_service_gives_the_cluster_address_beside_the_pods_of_another_route(scene: Scene) -> None:
