@@ -320,7 +320,7 @@ def wait_until(read: Callable[[], T], until: Callable[[T], bool], what: str, tim
     while not until(got := read()):
         if time.monotonic() > deadline:
             raise WaitError(f"waited {timeout:.0f} s for {what}\nlast seen: {_shown(got)}")
-        time.sleep(POLL_INTERVAL)
+        time.sleep(POLL_INTERVAL)  # other processes make it true, and not all of them can be watched
     return got
 
 

@@ -239,7 +239,7 @@ class LocalCluster:
                     raise ClusterError(f"{each.name} ended with status {each.returncode}; {_log_tail(each)}")
             if time.monotonic() > deadline:
                 raise ClusterError(f"{process.name} is not ready after {timeout:.0f} s; {_log_tail(process)}")
-            time.sleep(POLL_INTERVAL)
+            time.sleep(POLL_INTERVAL)  # a process that starts does not report that it is ready
 
     def _answers(self, url: str) -> bool:
         context = ssl.create_default_context(cafile=str(self.ca_file))

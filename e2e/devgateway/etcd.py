@@ -185,7 +185,7 @@ class EtcdProcess:
                 try:
                     await client.range("ready")
                 except (EtcdDown, EtcdRefused):
-                    await asyncio.sleep(0.03)
+                    await asyncio.sleep(0.03)  # a process that starts does not report that it is ready
                 else:
                     return
         await self.stop()

@@ -128,7 +128,7 @@ class Scene:
     def _settled(self) -> bool:
         """Return whether nothing changes any more."""
         before = self._overview()
-        time.sleep(QUIET)
+        time.sleep(QUIET)  # the controller, a process, is at rest if its page stays the same for so long
         now = self._overview()
         same = all(before[name] == now[name] for name in ("tiles", "attention_total", "changes_total"))
         return same and not now["clusters"][0]["records"]["pending"] and bool(now["headline"]["checked"])

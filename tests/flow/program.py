@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
 from apisix_ingress.app import Controller, build
 from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
@@ -19,6 +18,7 @@ from tests.fakes.adminapi import FakeAdminApi
 from tests.fakes.kube.apiserver import KINDS, FakeApiServer, Kind, Manifest
 from tests.flow.kube.informer.reflecting import OPTIONS
 from tests.samples import sample
+from tests.waiting import until
 
 ROUTES = 30
 BOUND = 40.0
@@ -41,13 +41,8 @@ class App:
     port: int
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for a condition; the bound only ends a test that would never end."""
-        try:
-            async with asyncio.timeout(BOUND):
-                while not condition():  # noqa: ASYNC110  # servers in this process make it true
-                    await asyncio.sleep(0.01)
-        except TimeoutError:
-            pytest.fail(f"never came: {what}; {self.controller.state.source.problems()} {self.gateway.seen[-5:]}")
+        """Wait for a condition."""
+        await until(condition, what, state=lambda: (self.controller.state.source.problems(), self.gateway.seen[-5:]))
 
     async def until_served(self, *names: str) -> None:
         """Wait until the gateway has the routes of these objects and no others."""
@@ -110,13 +105,13 @@ async def running(
         finally:
             stop.set()
             await asyncio.wait_for(task, BOUND)
-    await asyncio.wait_for(_ended(before), BOUND)
+    await _ended(before)
 
 
 async def _ended(before: set[asyncio.Task[Any]]) -> None:
     """Wait until all new tasks have ended; tasks of servers end with their connections."""
-    while asyncio.all_tasks() - before - {asyncio.current_task()}:  # noqa: ASYNC110  # see above
-        await asyncio.sleep(0.01)
+    own = asyncio.current_task()
+    await until(lambda: not asyncio.all_tasks() - before - {own}, "the end of tasks", state=asyncio.all_tasks)
 
 
 def put_world(server: FakeApiServer) -> list[str]:

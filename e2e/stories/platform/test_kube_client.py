@@ -162,7 +162,7 @@ async def test_a_watch_that_saw_news_ends_with_a_bookmark(ground: Ground) -> Non
     version = (await ground.make(THINGS, "a", spec={}))["metadata"]["resourceVersion"]
 
     async def make_news() -> None:
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # the watch is open by then; otherwise it replays the same events
         await ground.make(THINGS, "b", spec={})
 
     events, _ = await asyncio.gather(ground.watch(THINGS, version, 2 if ground.fake else 8), make_news())
@@ -354,7 +354,7 @@ async def test_a_lease_is_created_handed_over_and_counted(client: KubeApi, names
     async with running(elector("one").lead(partial(work, "one"))) as [one]:
         await asyncio.wait_for(leads["one"].wait(), WAIT_SECONDS)
         async with running(elector("two").lead(partial(work, "two"))):
-            await asyncio.sleep(1)
+            await asyncio.sleep(1)  # three attempts of the follower
             assert not leads["two"].is_set()
             one.cancel()
             await asyncio.wait_for(leads["two"].wait(), WAIT_SECONDS)

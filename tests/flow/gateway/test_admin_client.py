@@ -20,6 +20,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
 from e2e.devgateway.process import DevGateway
 from tests.fakes.gateway import FakeWanted, make_record
+from tests.waiting import until
 
 UPSTREAM = RecordKey("upstreams", "u1")
 ROUTE = RecordKey("routes", "r1")
@@ -74,16 +75,11 @@ async def leading(backend: AdminClient, wanted: FakeWanted) -> AsyncIterator[Clu
         await asyncio.wait([task])
 
 
-async def eventually(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            if holds():
-                return
-            await asyncio.sleep(0.005)
-
-
 async def until_applied(sync: ClusterSync, records: Sequence[Record]) -> None:
-    await eventually(lambda: sync.idle() and all(sync.record_state(r.key).kind == "applied" for r in records))
+    def are_applied() -> bool:
+        return sync.idle() and all(sync.record_state(record.key).kind == "applied" for record in records)
+
+    await until(are_applied, "the records", state=sync.tally)
 
 
 def writes(gateway: DevGateway) -> list[tuple[str, str]]:
@@ -202,7 +198,7 @@ async def test_engine_fills_a_gateway_once_and_a_second_one_finds_nothing_to_do(
             assert len(writes(gateway)) == 300
             wanted.replace(())
             sync.mark_dirty([record.key for record in records])
-            await eventually(sync.idle)
+            await until(sync.idle, "the end of writes", state=sync.tally)
         assert gateway.records("routes") == gateway.records("upstreams") == {}
         assert len(writes(gateway)) == 600
 
@@ -219,7 +215,7 @@ async def test_engine_converges_over_faults_on_the_wire(gateway: DevGateway, act
 async def test_the_engine_continues_after_a_gateway_restart(gateway: DevGateway) -> None:
     records = world(100)
     async with connected(gateway) as backend, leading(backend, FakeWanted(records)) as sync:
-        await eventually(lambda: sum(kind.applied for kind in sync.tally().values()) >= 50)
+        await until(lambda: sum(kind.applied for kind in sync.tally().values()) >= 50, "50 records", state=sync.tally)
         await asyncio.to_thread(gateway.kill)
         await asyncio.to_thread(gateway.start)
         await until_applied(sync, records)

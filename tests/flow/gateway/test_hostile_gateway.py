@@ -12,6 +12,7 @@ from tests.fakes.hostile import ANSWERS, answering, refusing
 from tests.fakes.kube.apiserver import FakeApiServer
 from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
 from tests.flow.program import SERVED, put_world, route, running
+from tests.waiting import until
 
 NAMES = ["title", "code", "large error", "large answer", "endless list", "deep list", "slow list", "slow answer"]
 
@@ -29,9 +30,7 @@ async def test_a_controller_stops_on_sigterm_whatever_a_gateway_returns(name: st
             stderr=asyncio.subprocess.DEVNULL,
         )
         try:
-            async with asyncio.timeout(2 * BOUND):
-                while method not in {seen for seen, _ in gateway.seen}:  # noqa: ASYNC110  # it is another process
-                    await asyncio.sleep(0.01)
+            await until(lambda: method in {seen for seen, _ in gateway.seen}, f"a {method}", state=lambda: gateway.seen)
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), BOUND) == 0
         finally:

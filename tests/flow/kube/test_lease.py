@@ -32,7 +32,7 @@ class Candidate:
             while True:
                 term.check()
                 self.last_write = self.clock.monotonic()
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # a leader that writes regularly
         finally:
             self.leads.clear()
             self.follows.set()

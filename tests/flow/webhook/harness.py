@@ -26,6 +26,7 @@ from apisix_ingress.webhook.server_certificate import ServerCertificate
 from apisix_ingress.webhook.service import Webhook
 from tests.factories import make_service
 from tests.unit.apisix_ingress.webhook.worlds import HTTP_PLUGINS, make_world, manifest, plugin, route_spec
+from tests.waiting import until
 from translation.core.options import Options
 
 BOUND = 30.0
@@ -147,13 +148,6 @@ async def hang_up(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; the bound only ends a test that would never end."""
-    async with asyncio.timeout(BOUND):
-        while not condition():  # noqa: ASYNC110  # tasks of this process make it true
-            await asyncio.sleep(0.01)
-
-
 @asynccontextmanager
 async def serving(folder: Path, gateway: Gateway, limits: Limits, ready: Callable[[], bool]) -> AsyncIterator[Client]:
     files, seen = Files(folder), Seen()
@@ -173,7 +167,7 @@ async def serving(folder: Path, gateway: Gateway, limits: Limits, ready: Callabl
     )
     async with webhook, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         run = asyncio.create_task(webhook.run(), name="webhook")
-        await until(lambda: bool(webhook.schema_ages()) or gateway.error is not None)
+        await until(lambda: webhook.schema_ages() or gateway.error is not None, "schemas")
         yield Client(webhook.port, files.trust, session, seen, certificate)
         await cancel(run)
 

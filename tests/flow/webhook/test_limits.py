@@ -23,9 +23,9 @@ from tests.flow.webhook.harness import (
     judging,
     review,
     serving,
-    until,
 )
 from tests.unit.apisix_ingress.webhook.worlds import manifest, plugin, route_spec
+from tests.waiting import until
 
 QUICK = Limits(deadline=1.0, handshake=2.0, first=0.5, idle=0.5)
 
@@ -91,7 +91,7 @@ async def test_requests_beyond_the_memory_for_them_are_turned_away_at_once(tmp_p
                 pass
         assert (await client.ask(GOOD))["allowed"]
         await hang_up(holder)
-        await until(lambda: client.seen.results["", "aborted"] == 1)
+        await until(lambda: client.seen.results["", "aborted"] == 1, "the end of the request")
         assert (await client.post(body))[0] == 200
 
 

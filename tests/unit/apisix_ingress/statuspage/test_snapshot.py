@@ -63,7 +63,7 @@ async def test_an_unused_snapshot_is_dropped(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(snapshot, "KEPT", 0.0)
     keeper = SnapshotCache(make_harness().facts)
     first = await keeper.latest()
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the timer of the drop is due before this one
     assert await keeper.latest() is not first
     keeper.close()
 

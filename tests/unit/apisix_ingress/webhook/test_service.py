@@ -21,6 +21,7 @@ from tests.fakes.clock import FakeClock
 from tests.samples import sample
 from tests.unit.apisix_ingress.webhook.test_overlay import view_of
 from tests.unit.apisix_ingress.webhook.worlds import leaf, make_review, make_world, manifest
+from tests.waiting import until
 from translation.core.context import Context
 from translation.core.options import Options
 
@@ -57,9 +58,7 @@ async def test_webhook_listens_and_shows_how_old_schemas_are(tmp_path: Path) -> 
         metrics.render()
         assert sample(metrics, "webhook_schema_age_seconds", {"cluster": "default"}) is None
         run = asyncio.create_task(webhook.run(), name="webhook")
-        async with asyncio.timeout(30):
-            while not webhook.schema_ages():  # noqa: ASYNC110  # a thread compiles them
-                await asyncio.sleep(0.001)
+        await until(webhook.schema_ages, "compiled schemas")
         await cancel(run)
         metrics.render()
         assert sample(metrics, "webhook_schema_age_seconds", {"cluster": "default"}) == 0

@@ -83,7 +83,7 @@ def test_admin_api_answers_as_recorded(case: dict[str, Any], gateway: DevGateway
         return
     deadline = time.monotonic() + WAIT
     while case.get("wait") and status != case["status"] and time.monotonic() < deadline:
-        time.sleep(0.1)
+        time.sleep(0.1)  # the gateway, a process, answers differently once it has applied the records
         status, answer = send(gateway, substitution.set(case))
     assert (status, plain(answer)) == (case["status"], plain(substitution.set(case["response"])))
 

@@ -27,6 +27,7 @@ from providers.core.registry import LARGE_OBJECTS, Registry, resources
 from providers.route import RouteProvider
 from providers.tls import TlsProvider
 from tests.forging import forge
+from tests.waiting import until
 from translation.core.options import Options
 from translation.core.result import Translation
 
@@ -278,8 +279,7 @@ async def test_a_crash_in_a_thread_is_reported(harness: OffloadHarness, monkeypa
     key = ObjectKey("ApisixRoute", "default", "large")
     async with harness.running():
         harness.put_route("large", PADDING)
-        while key not in harness.world.reports:  # noqa: ASYNC110  # a failed object is never drained
-            await asyncio.sleep(0.01)
+        await until(lambda: key in harness.world.reports, "a report")  # a failed object is never drained
     assert [problem.code for problem in harness.world.reports[key].problems] == ["InternalError"]
 
 

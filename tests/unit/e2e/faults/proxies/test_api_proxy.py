@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import yaml
 
 from e2e.faults.proxies.api_proxy import ApiProxy, attributes_of
 from tests.fakes.kube.apiserver import FakeApiServer
+from tests.waiting import until
 
 SECRETS = "/api/v1/secrets"
 WATCH = f"{SECRETS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=20"
@@ -118,12 +119,12 @@ async def test_connection_breaks_before_or_after_the_work(
 async def test_request_hangs_until_the_rule_goes(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
     proxy.play({"action": "hang"})
     asking = asyncio.create_task(session.get(SECRETS).__aenter__())
-    await until(lambda: len(proxy.log.lines("fault")) == 1)
+    await until(lambda: len(proxy.log.lines("fault")) == 1, "a fault")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asking, 0.3)
     # A client may send again what changes nothing, if the connection was used before.
     waiting = asyncio.create_task(session.post("/api/v1/namespaces/default/secrets", json=secret("three")).__aenter__())
-    await until(lambda: len(proxy.log.lines("fault")) == 2)
+    await until(lambda: len(proxy.log.lines("fault")) == 2, "a second fault")
     proxy.play()
     with pytest.raises(CUT_OFF):
         await waiting
@@ -164,7 +165,7 @@ async def test_a_stalled_watch_stays_open_and_resumes_with_the_held_events(
     async with session.get(WATCH) as reply:
         assert [await event(reply), await event(reply)] == [("ADDED", "one"), ("ADDED", "two")]
         proxy.play({"match": {"verb": "watch"}, "action": "stall"})
-        await until(lambda: proxy.log.lines("fault", action="stall"))
+        await until(lambda: proxy.log.lines("fault", action="stall"), "a stall")
         server.put(secret("three"))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(event(reply), 0.3)
@@ -233,12 +234,3 @@ async def test_long_lines_come_through_whole(
         while content.count(b"\n") < 3:
             content += await reply.content.readany()
     assert json.loads(content.splitlines()[2])["object"]["data"]["k"] == large
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Wait for what happens in the proxy's thread."""
-    async with asyncio.timeout(10):
-        while True:
-            if holds():
-                return
-            await asyncio.sleep(0.01)
