@@ -177,7 +177,7 @@ def _upstream(
         # The routes stay unchanged, too. A deleted pod must be removed nevertheless.
         draft.keep(key, **({} if nodes is None else {"nodes": nodes}))
         return
-    body |= fields
+    body |= fields | {"labels": body["labels"] | fields.get("labels", {})}
     _override(body, claims, decorated=settings.spec is not None)
     if variant := claims[0].variant:
         _vary(body, variant)

@@ -22,7 +22,7 @@ from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
 from translation.hosts.certificate_conflicts import Hosts
-from translation.hosts.certificates import check_expiry, check_names, key_pair
+from translation.hosts.certificates import check_expiry, check_names, foreign_labels, key_pair
 from translation.hosts.certificates import expiry_of as expiry_of
 from translation.hosts.host_certificates import client_body
 from translation.hosts.matching import check_host_names
@@ -54,6 +54,9 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
     hosts = Hosts(draft, obj)
     body = _server(draft, spec, now) | client_body(draft, spec.client)
     if "cert" in body:
+        if spec.client:
+            ca = spec.client.ca_secret
+            body["labels"] |= foreign_labels(draft, ca.namespace, ca.name)
         body["snis"] = hosts.allowed(body["snis"], body, "spec.hosts")
     if body.get("snis"):
         draft.record("ssls", name, {"id": record_id} | body)

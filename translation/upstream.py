@@ -58,4 +58,6 @@ def _external(draft: Builder, spec: ApisixUpstreamSpec, name: str) -> None:
     claims = draft.view.claims_on(draft.meta.key)
     if claims:
         weak = all(claim.weak for _, claim in claims)
-        draft.record("upstreams", name, draft.stamp("upstreams", name, labelled=True) | body, existing_only=weak)
+        stamp = draft.stamp("upstreams", name, labelled=True)
+        body["labels"] = stamp["labels"] | body.get("labels", {})
+        draft.record("upstreams", name, stamp | body, existing_only=weak)

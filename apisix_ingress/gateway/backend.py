@@ -53,7 +53,7 @@ class ObservedRecord:
         revision: The etcd revision of its last write (`modifiedIndex`); 0 if the gateway does not return it.
         hosts: The hosts whose requests or TLS handshakes it handles.
         ours: Whether its labels name this controller as its creator.
-        secret: The Secret of a certificate, as namespace/name; empty if its labels do not name one.
+        secrets: The Secrets that its labels name, as namespace/name.
     """
 
     digest: bytes
@@ -63,7 +63,7 @@ class ObservedRecord:
     revision: int = field(default=0, compare=False)
     hosts: tuple[str, ...] = field(default=(), compare=False)
     ours: bool = field(default=True, compare=False)
-    secret: str = field(default="", compare=False)
+    secrets: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

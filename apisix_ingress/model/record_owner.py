@@ -81,13 +81,28 @@ def source_of(kind: RecordKind, name: str) -> str:
     return f"{namespace}/" if namespace else ""
 
 
-def certificate_source(body: FrozenJson) -> str:
-    """Return the Secret that the labels of a certificate name, as namespace/name; empty if they name none."""
+def secrets_of(kind: RecordKind, body: FrozenJson) -> tuple[str, ...]:
+    """Return the Secrets that the labels of a record name, as namespace/name.
+
+    A certificate names its Secret. It also names that of its client CA, and an upstream that of its client certificate,
+    if the Secret is in another namespace (`client_labels`).
+    """
     labels = body.get("labels")
-    secret = _secret(labels) if isinstance(labels, dict) else None
-    return f"{secret.namespace}/{secret.name}" if secret is not None else ""
+    if not isinstance(labels, dict) or not (kind == "ssls" or (kind == "upstreams" and "tls" in body)):
+        return ()
+    found = (_secret(labels) if kind == "ssls" else None, _secret(labels, _CLIENT))
+    return tuple(f"{secret.namespace}/{secret.name}" for secret in found if secret is not None)
 
 
-def _secret(labels: FrozenJson) -> ObjectKey | None:
-    namespace, name = labels.get("meta_secret_namespace"), labels.get("meta_secret_name")
+def client_labels(namespace: str, name: str) -> dict[str, str]:
+    """Return the labels of a record with the client certificate or client CA of a Secret in another namespace."""
+    return dict(zip(_CLIENT, (namespace, name), strict=True))
+
+
+_CLIENT = ("meta_client_secret_namespace", "meta_client_secret_name")
+_SERVER = ("meta_secret_namespace", "meta_secret_name")
+
+
+def _secret(labels: FrozenJson, fields: tuple[str, str] = _SERVER) -> ObjectKey | None:
+    namespace, name = map(labels.get, fields)
     return ObjectKey("Secret", str(namespace), str(name)) if namespace and name else None

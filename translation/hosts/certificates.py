@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from apisix_ingress.model.formats.hashed_cache import kept_by_digest
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import Secret
+from apisix_ingress.model.record_owner import client_labels
 from translation.core.context import Context
 
 if TYPE_CHECKING:
@@ -35,6 +36,16 @@ class KeyPair:
 
     certificate: str
     key: str = field(repr=False)
+
+
+def foreign_labels(scope: Context, namespace: str, name: str) -> dict[str, str]:
+    """Return the labels of a record with a client certificate or CA: only if a grant permits its use.
+
+    After a restart they show which grant a record needs whose object cannot be translated.
+    """
+    if scope.options.cross_namespace != "grant" or namespace == scope.namespace:
+        return {}
+    return client_labels(namespace, name)
 
 
 def key_pair(scope: Context, secret: Secret, path: str) -> KeyPair | None:

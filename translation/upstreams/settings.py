@@ -23,7 +23,7 @@ from translation.core.durations import seconds, timeout_body, timeout_parts
 from translation.core.options import Options
 from translation.core.scope import class_is_ours
 from translation.core.text_checks import check_spec
-from translation.hosts.certificates import key_pair
+from translation.hosts.certificates import foreign_labels, key_pair
 from translation.plugins.configs import present
 
 if TYPE_CHECKING:
@@ -202,7 +202,10 @@ def _check_dns(scope: Context, name: str, path: str) -> None:
 def _client_certificate(scope: Context, location: SecretLocation, path: str) -> JsonObject:
     secret = scope.secret(location.name, path, namespace=location.namespace)
     pair = key_pair(scope, secret, path) if secret else None
-    return {"tls": {"client_cert": pair.certificate, "client_key": pair.key}} if pair else {}
+    if secret is None or pair is None:
+        return {}
+    labels = foreign_labels(scope, location.namespace, location.name)
+    return {"tls": {"client_cert": pair.certificate, "client_key": pair.key}} | ({"labels": labels} if labels else {})
 
 
 def _checks(scope: Context, checks: HealthCheck, path: str) -> JsonObject:

@@ -19,7 +19,7 @@ from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
-from apisix_ingress.model.record_owner import certificate_source
+from apisix_ingress.model.record_owner import secrets_of
 from apisix_ingress.model.records import comparable, hosts_of, references, taken
 
 STREAM_DISABLED = "stream mode is disabled"
@@ -228,9 +228,8 @@ def found_of(kind: RecordKind, body: FrozenJson, revision: int = 0) -> ObservedR
     except (TypeError, RecursionError):
         digest = b""
     refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
-    secret = certificate_source(body) if kind == "ssls" else ""
     name = name if isinstance(name, str) else ""
-    return ObservedRecord(digest, refs, name, takes, revision, hosts_of(kind, body), secret=secret)
+    return ObservedRecord(digest, refs, name, takes, revision, hosts_of(kind, body), secrets=secrets_of(kind, body))
 
 
 def _object_in(content: bytes) -> JsonObject | None:

@@ -164,7 +164,17 @@ class RecordDriver:
         self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...] | None
     ) -> bool:
         """Return whether a record that is not desired must stay."""
+        if sources is not None:
+            sources += tuple(self._secrets_of_refs(key))
         return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts, sources)
+
+    def _secrets_of_refs(self, key: RecordKey) -> Iterator[str]:
+        """Yield the Secrets of the records that a record refers to, unless they are about to get their desired body."""
+        known = self.table.get(key).observed
+        for ref in known.refs if known is not None else ():
+            found = self.table.get(ref).observed
+            if found is not None and found.secrets and self.wanted(ref) is None:
+                yield from found.secrets
 
     def decide(self, key: RecordKey) -> Step:
         """Return what to do about a record now."""

@@ -8,7 +8,7 @@ from trustme import CA
 
 from e2e.cluster.client import Manifest, wait_until
 from e2e.definitions.gateway_kinds import GROUP
-from e2e.story import Stage, condition, says
+from e2e.story import Stage, condition, route, says
 
 OURS = "apisix.apache.org"
 GRANTING = {"cross_namespace": "grant"}
@@ -93,6 +93,44 @@ def test_a_grant_that_is_removed_while_the_controller_is_down_ends_traffic(stage
     controller.start()
 
     stage.traffic.until_status(404, stage.host)
+
+
+def test_a_client_certificate_is_not_used_after_a_restart_without_its_grant(stage: Stage, tenant: str) -> None:
+    controller = stage.start(kubernetes=GRANTING)
+    stage.serve()
+    leaf = CA().issue_cert("client")
+    pair = {"tls.crt": leaf.cert_chain_pems[0].bytes().decode(), "tls.key": leaf.private_key_pem.bytes().decode()}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "client"}, "stringData": pair}
+    stage.api.apply(secret, namespace=tenant)
+    to = [{"group": "", "kind": "Secret", "name": "client"}]
+    spec = {"from": [{"group": OURS, "kind": "ApisixUpstream", "namespace": stage.namespace}], "to": to}
+    grant = {"apiVersion": f"{GROUP}/v1", "kind": "ReferenceGrant", "metadata": {"name": "client"}, "spec": spec}
+    stage.api.apply(grant, namespace=tenant)
+    upstream = {
+        "apiVersion": f"{OURS}/v2",
+        "kind": "ApisixUpstream",
+        "metadata": {"name": "web"},
+        "spec": {"ingressClassName": "apisix", "tlsSecret": {"name": "client", "namespace": tenant}},
+    }
+    stage.apply(upstream)
+    stage.apply(route(stage.host))
+
+    def certificates() -> list[str]:
+        return [body["tls"]["client_cert"] for body in stage.gateway.records("upstreams").values() if "tls" in body]
+
+    wait_until(certificates, bool, "the client certificate")
+    stage.traffic.until_status(200, stage.host)
+    upstream["spec"] = {"ingressClassName": "apisix", "tlsSecret": {"name": "absent", "namespace": stage.namespace}}
+    stage.apply(upstream)
+    stage.api.wait("ApisixUpstream", "web", says("False"), "refused", namespace=stage.namespace)
+    assert certificates()
+    controller.stop()
+    stage.api.delete("ReferenceGrant", "client", namespace=tenant)
+
+    controller.start()
+
+    stage.traffic.until_status(404, stage.host)
+    wait_until(certificates, lambda got: got == [], "no client certificate")
 
 
 def test_a_certificate_of_another_namespace_is_served_only_with_a_grant(stage: Stage, tenant: str) -> None:

@@ -58,9 +58,9 @@ class Applied:
         return self.source.hosts
 
     @property
-    def secret(self) -> str:
-        """The Secret of a certificate that a list returned, as namespace/name; empty if unknown."""
-        return self.source.secret if isinstance(self.source, ObservedRecord) else ""
+    def secrets(self) -> tuple[str, ...]:
+        """The Secrets that a record names, as namespace/name, if a list returned it."""
+        return self.source.secrets if isinstance(self.source, ObservedRecord) else ()
 
     def matches(self, record: Record) -> bool:
         """Return whether it equals a desired record: byte by byte if this process wrote it, else by digest."""
@@ -81,14 +81,14 @@ class Unknown:
         name: Its name as a gateway returns it, or empty.
         exists: Whether it certainly exists, in one version or another.
         hosts: None, because they depend on which body it has.
-        secret: Empty, for the same reason.
+        secrets: Empty, for the same reason.
     """
 
     refs: frozenset[RecordKey]
     name: str
     exists: bool
     hosts: None = None
-    secret: str = ""
+    secrets: tuple[str, ...] = ()
 
 
 class Flight(NamedTuple):

@@ -83,13 +83,13 @@ class RecordTable:
     def sources(self, key: RecordKey) -> tuple[str, ...]:
         """Return the objects (namespace/name) that a record was generated from, as far as the gateway shows them.
 
-        They are the Secret of a certificate, and those of the records that this one refers to.
+        They are the Secrets that its labels name, and the owners of the records that this one refers to.
         """
         known = self.get(key).observed
         if known is None:
             return ()
         others = ((ref.kind, found.name) for ref in known.refs if (found := self.get(ref).observed) is not None)
-        return tuple(filter(None, (known.secret, *(source_of(kind, name) for kind, name in others))))
+        return tuple(filter(None, (*known.secrets, *(source_of(kind, name) for kind, name in others))))
 
     # Writes.
 

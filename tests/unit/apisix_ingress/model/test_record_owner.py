@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.record_owner import certificate_source, namespace_of_name, origin, source_of
+from apisix_ingress.model.record_owner import client_labels, namespace_of_name, origin, secrets_of, source_of
 
 SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
 
@@ -74,6 +75,23 @@ def test_a_record_names_what_others_refer_to(kind: RecordKind, name: str, want: 
     assert source_of(kind, name) == want
 
 
-@pytest.mark.parametrize(("labels", "want"), [(SECRET, "shop/cert"), ({}, ""), (None, ""), ([], "")])
-def test_a_certificate_names_its_secret(labels: object, want: str) -> None:
-    assert certificate_source({"labels": labels}) == want
+CLIENT = client_labels("certs", "client")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "want"),
+    [
+        ("ssls", {"labels": SECRET}, ("shop/cert",)),
+        ("ssls", {"labels": SECRET | CLIENT}, ("shop/cert", "certs/client")),
+        ("upstreams", {"labels": CLIENT, "tls": {}}, ("certs/client",)),
+        ("upstreams", {"labels": CLIENT}, ()),
+        ("routes", {"labels": SECRET | CLIENT}, ()),
+        ("ssls", {"labels": {}}, ()),
+        ("ssls", {"labels": None}, ()),
+        ("ssls", {"labels": []}, ()),
+    ],
+)
+def test_a_record_names_the_secrets_of_its_certificates(
+    kind: RecordKind, body: JsonObject, want: tuple[str, ...]
+) -> None:
+    assert secrets_of(kind, body) == want

@@ -177,6 +177,32 @@ def test_absent_and_refused_references_are_reported_identically(case: str) -> No
     assert {owner: refused[owner] for owner in owners} == {owner: absent[owner] for owner in owners}
 
 
+CLIENT_CA = make(
+    "ApisixTls",
+    "tls",
+    spec={
+        "hosts": ["a.example.com"],
+        "secret": {"name": "own", "namespace": "default"},
+        "client": {"caSecret": {"name": "secret", "namespace": "b"}},
+    },
+)
+WITH_CA = secret("secret", namespace="b", ca__crt=pem().certificate)
+FOREIGN = {
+    "ssls": ([CLIENT_CA, pair("default", "own"), WITH_CA], grant(to("Secret"), source=from_("ApisixTls"))),
+    "upstreams": CASES["client certificate of a Service"][:2],
+    "upstreams of external nodes": CASES["client certificate of external nodes"][:2],
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_record_names_a_client_certificate_of_another_namespace(case: str) -> None:
+    objects, allowing = FOREIGN[case]
+    kind = case.partition(" ")[0]
+    (got,) = (body for path, body in bodies(GrantHarness(*objects, allowing).world).items() if path.startswith(kind))
+    want = {"meta_client_secret_namespace": "b", "meta_client_secret_name": "secret"}
+    assert {name: text for name, text in got["labels"].items() if "client" in name} == want
+
+
 def test_a_secret_that_is_deleted_keeps_the_record_until_the_grant_goes() -> None:
     objects, allowing, kinds, _ = CASES["certificate"]
     harness = GrantHarness(*objects, allowing)
