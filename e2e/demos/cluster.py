@@ -25,6 +25,7 @@ from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
 from e2e.demos.local import (
     EXAMPLES,
+    INGRESS_CLASS,
     STAND_IN,
     Demo,
     hold,
@@ -97,6 +98,7 @@ class ClusterDemo:
         self._cluster = stack.enter_context(LocalCluster(api_port=api_port))
         self._api = stack.enter_context(self._cluster.client())
         self._api.apply(crds.manifests())
+        self._api.apply(INGRESS_CLASS)
         say("starting a gateway with its etcd, and pods behind three Services ...")
         self._gateway = start_gateway(stack, gateway)
         servers = stack.enter_context(EchoServers())
@@ -124,7 +126,7 @@ class ClusterDemo:
         """Print what to try."""
         kubectl = self._kubectl()
         say(f"  export KUBECONFIG={self._cluster.kubeconfig}")
-        say(f"  {kubectl} get apisixroutes,apisixupstreams,ingresses,endpointslices,pods")
+        say(f"  {kubectl} get apisixroutes,apisixupstreams,ingresses,ingressclasses,endpointslices,pods")
         say(f"  {kubectl} describe apisixroute shop             # its condition, and Events if something is wrong")
         say(f"  {kubectl} edit apisixroute shop                 # another weight, path or host: live at once")
         say(f"  {kubectl} delete pod shop-v1-1 --grace-period=0 --force    # leaves the gateway at once")

@@ -33,6 +33,13 @@ PORT = 8080
 SAMPLE = 200
 CURL = r"curl -s -o /dev/null -w '%{http_code} %header{x-pod}\n'"
 """Prints the status and which pod answered (curl 7.84 or newer)."""
+INGRESS_CLASS = """\
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: apisix}
+spec: {controller: apisix.apache.org/apisix-ingress-controller}
+"""
+"""The class of the Ingress, which the chart creates in clusters."""
 STAND_IN = (
     "The controller is the real one. The gateway is a small simulator of APISIX (e2e/devgateway)\n"
     "that is tested against recorded responses of APISIX."
@@ -49,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
         manifests = folder / "manifests"
         shutil.copytree(EXAMPLES, manifests)
+        (manifests / "class.yaml").write_text(INGRESS_CLASS)
         stack.enter_context(_backends(manifests))
         say("starting a gateway with its etcd ...")
         gateway = start_gateway(stack, DevGateway(admin_key=secrets.token_hex(16)))
