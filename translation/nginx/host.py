@@ -89,7 +89,7 @@ class _Host:
         self._by_pattern = uses_patterns(server)
         self._config = read_config(builder.view, nginx)
         self._check = client_check(builder, self._config, server)
-        self._proxy_ssl = host_wide(builder, self._config, server)
+        self._proxy_ssl = host_wide(builder, self._config, server.every)
         self._secure = not pattern and is_secure(builder, nginx, server)
         self._aliases = self._find_aliases()
         self._covered = covered_aliases(builder, server, self._aliases)

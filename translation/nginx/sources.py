@@ -112,10 +112,15 @@ def is_served(item: CustomObject, view: View, options: Options, nginx: NginxOpti
 
 def sources_of_host(view: View, options: Options, nginx: NginxOptions, host: str) -> list[Source]:
     """Return the Ingresses that name a host and whose namespaces may use it, the oldest first."""
+    return [*each_of_host(view, options, nginx, host)]
+
+
+def each_of_host(view: View, options: Options, nginx: NginxOptions, host: str) -> Iterator[Source]:
+    """Yield the Ingresses that name a host and whose namespaces may use it, the oldest first; callers may stop."""
     owners = HostOwners(view, options)
     found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_HOST_INDEX, host))
     name = "" if host == CATCH_ALL else host
-    return [source for source in found if not owners.refusal(source.meta.namespace, name)]
+    return (source for source in found if not owners.refusal(source.meta.namespace, name))
 
 
 def sources_of_service(

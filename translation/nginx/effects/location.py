@@ -91,7 +91,12 @@ def _pages(site: Site, page: str, check: ClientCheck | None) -> Iterator[Branch]
     if is_answered or guard.functions or isinstance(_upstream(site, "https"), int):
         return
     for branch in _served(site, "https", check, custom or {}, guard):
-        rewrite = {"headers": branch.plugins["proxy-rewrite"]["headers"], "uri": page}
+        # Without the query, as an internal redirect of nginx: `uri` would keep it.
+        rewrite = {
+            "headers": branch.plugins["proxy-rewrite"]["headers"],
+            "use_real_request_uri_unsafe": True,
+            "regex_uri": ["^[\\s\\S]*$", page],
+        }
         head = ("request_method", "==", "HEAD")
         yield replace(branch, when=(*branch.when, head), plugins={**branch.plugins, "proxy-rewrite": rewrite})
         yield replace(branch, plugins={**branch.plugins, "proxy-rewrite": {**rewrite, "method": "GET"}})

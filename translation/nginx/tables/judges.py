@@ -140,7 +140,7 @@ def alias(text: str) -> Verdict:
 
 def error_page(text: str) -> Verdict:
     """Judge auth-tls-error-page."""
-    if text.startswith(("http://", "https://")):
+    if not text.startswith("/") and len(text) > 1:
         return EXACT
     return approximate(
         "If the path of the page is a regular expression or has authentication, address lists or CORS, a client without"

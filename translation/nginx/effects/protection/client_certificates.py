@@ -37,6 +37,11 @@ def name_check(check: ClientCheck, scheme: str) -> dict[str, JsonObject]:
     return plugins
 
 
+def redirects(page: str) -> bool:
+    """Return whether an error page is an address, which nginx returns as it is; gateways need two characters."""
+    return len(page) > 1 and not page.startswith(("/", "@"))
+
+
 def certificate_branches(check: ClientCheck | None) -> Iterator[Branch]:
     """Yield the responses to clients without the required certificate."""
     if check is None or check.mode in ("off", "optional_no_ca"):
@@ -47,8 +52,10 @@ def certificate_branches(check: ClientCheck | None) -> Iterator[Branch]:
         if check.mode == "optional"
         else ("ssl_client_verify", "!", "==", "SUCCESS")
     )
-    if page.startswith(("http://", "https://")):
-        plugins: dict[str, JsonObject] = {"redirect": {"uri": page.replace("$", "\\$"), "ret_code": 302}}
+    if redirects(page):
+        plugins: dict[str, JsonObject] = {"redirect": {"uri": page, "ret_code": 302}}
+    elif page.startswith("@"):
+        plugins = answer(500)  # there is no such location
     else:
         # Also if the handshake requires a certificate: the handshake of rules without a host does not request one.
         plugins = answer(400)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from apisix_ingress.model.json import JsonObject
@@ -14,7 +15,7 @@ from translation.nginx.effects.branches import Site
 from translation.nginx.effects.own_requests import own_requests
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.proxy_ssl import BACKEND_TLS
-from translation.nginx.servers import Location, Server
+from translation.nginx.servers import Location
 from translation.nginx.sources import Source
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
@@ -26,14 +27,14 @@ _NAME = "upstream_balancer"
 """The name that ingress-nginx expects in certificates without proxy-ssl-name."""
 
 
-def host_wide(builder: Builder, config: Config, server: Server) -> Source | None:
+def host_wide(builder: Builder, config: Config, sources: Iterable[Source]) -> Source | None:
     """Return the Ingress whose proxy-ssl annotations apply to all locations of a host without their own.
 
     As in ingress-nginx, it is the first one whose Secret has a CA, unless proxy-ssl-location-only is true.
     """
     if config.flag("proxy-ssl-location-only"):
         return None
-    for source in server.every:
+    for source in sources:
         if _CERTIFICATE.search(_ca_of(source.values, builder)):
             return source
     return None
@@ -45,13 +46,16 @@ def inheriting(location: Location, wide: Source | None) -> Location:
     Those of another namespace do not apply: its backends would get requests with the certificate of that namespace.
     """
     source = location.source
-    if source is None or wide is None or source.meta.namespace != wide.meta.namespace:
-        return location
-    if source.values.has("proxy-ssl-secret") or source.values.text("backend-protocol").upper() not in _BY_TLS:
+    if source is None or wide is None or source.meta.namespace != wide.meta.namespace or not may_inherit(source):
         return location
     own = {name: text for name, text in source.values.given.items() if not name.startswith(_PREFIX)}
     added = {name: text for name, text in wide.values.given.items() if name.startswith(_PREFIX)}
     return replace(location, source=replace(source, values=Values({**own, **added})))
+
+
+def may_inherit(source: Source) -> bool:
+    """Return whether an Ingress asks its backends by TLS and has no Secret of its own for it."""
+    return not source.values.has("proxy-ssl-secret") and source.values.text("backend-protocol").upper() in _BY_TLS
 
 
 def backend_tls(site: Site, scheme: str) -> tuple[Function, ...]:

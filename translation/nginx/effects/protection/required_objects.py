@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
@@ -15,11 +16,12 @@ from translation.nginx.certificates import client_check
 from translation.nginx.effects.balancing.backends import client_certificate
 from translation.nginx.effects.branches import Site
 from translation.nginx.effects.protection.authentication import authentication
-from translation.nginx.effects.protection.proxy_ssl import is_unverifiable
+from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting, is_unverifiable, may_inherit
 from translation.nginx.effects.responses import response_headers
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import ROOT, Location, Server
-from translation.nginx.sources import Source, read_config
+from translation.nginx.sources import Source, each_of_host, read_config
+from translation.nginx.tables.config_map import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[
         return
     scratch = Builder(source.meta, builder.view, builder.options)
     config = read_config(builder.view, nginx)
-    location = Location(ROOT, "Prefix", source)
+    wide = _host_wide(source, scratch, config, nginx)
+    location = inheriting(Location(ROOT, "Prefix", source), wide)
     server = Server(next(iter(source.by_host), CATCH_ALL), (source,), (location,), False, (source,))
     site = Site(scratch, nginx, config, server, location, secure=False)
     check = client_check(scratch, config, server)
@@ -62,9 +65,27 @@ def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[
     for reason in (guard.closed, missing_object(site), headers, guard.shut):
         if reason:
             annotation, _, why = reason.partition(": ")
-            yield Closing(annotation, f"{why}. Until then, its paths respond with 503", reason != guard.shut)
+            whose = _INHERITED.format(wide.meta.key) if wide and annotation == "proxy-ssl-secret" else ""
+            yield Closing(annotation, f"{whose}{why}. Until then, its paths respond with 503", reason != guard.shut)
     if is_unverifiable(site):
-        yield Closing("proxy-ssl-verify", _UNVERIFIABLE, as_nginx=False)
+        whose = _INHERITED.format(wide.meta.key) if wide else ""
+        yield Closing("proxy-ssl-verify", f"{whose}{_UNVERIFIABLE}", as_nginx=False)
+
+
+def _host_wide(source: Source, builder: Builder, config: Config, nginx: NginxOptions) -> Source | None:
+    """Return the Ingress whose settings for TLS to backends apply to this one, because they share a host."""
+    for host in source.by_host if may_inherit(source) else ():
+        others = islice(each_of_host(builder.view, builder.options, nginx, host), _OTHERS)
+        wide = host_wide(builder, config, others)
+        if wide is not None and wide.meta.namespace == source.meta.namespace:
+            return wide
+    return None
+
+
+_OTHERS = 64
+"""Ingresses of a host that are examined: thousands may name it, and each of them has a report."""
+
+_INHERITED = "inherited from {} on the same host: "
 
 
 _NO_HOST = (

@@ -40,7 +40,16 @@ def test_https_requests_need_a_verified_certificate_before_anything_else(host: s
 def to_the_page(*objects: dict[str, Any]) -> list[FrozenJson]:
     """Return the routes that send clients without a certificate to the page at `/no-cert`."""
     bodies = [record.body for record in translated(CA, *objects).records if record.key.kind == "routes"]
-    return [body for body in bodies if body.get("plugins", {}).get("proxy-rewrite", {}).get("uri") == "/no-cert"]
+    return [body for body in bodies if rewritten(body).get("regex_uri") == WITHOUT_QUERY]
+
+
+WITHOUT_QUERY = ["^[\\s\\S]*$", "/no-cert"]
+
+
+def rewritten(body: FrozenJson) -> FrozenJson:
+    """Return what a route does to the address of a request."""
+    found: FrozenJson = body.get("plugins", {}).get("proxy-rewrite", {})
+    return found
 
 
 def with_page(*paths: tuple[str, str], **given: Any) -> dict[str, Any]:
@@ -55,7 +64,8 @@ def test_clients_without_a_certificate_only_get_the_page_of_the_host() -> None:
     for body in got:
         assert ["ssl_client_verify", "!", "==", "SUCCESS"] in body["vars"]
         assert ["scheme", "==", "https"] in body["vars"]
-        assert set(body["plugins"]["proxy-rewrite"]) <= {"uri", "method", "headers"}
+        assert set(rewritten(body)) <= {"use_real_request_uri_unsafe", "regex_uri", "method", "headers"}
+        assert rewritten(body)["use_real_request_uri_unsafe"] is True
 
 
 @pytest.mark.parametrize(
@@ -72,6 +82,23 @@ def test_clients_without_a_certificate_only_get_the_page_of_the_host() -> None:
 )
 def test_a_page_behind_other_conditions_is_not_shown(given: dict[str, Any]) -> None:
     assert not to_the_page(with_page(("/", "Prefix"), **given))
+
+
+@pytest.mark.parametrize(
+    ("page", "want"),
+    [
+        ("http://errors.test/no-cert", {"redirect": {"uri": "http://errors.test/no-cert", "ret_code": 302}}),
+        ("errors.test/no-cert", {"redirect": {"uri": "errors.test/no-cert", "ret_code": 302}}),
+        ("@named", {"fault-injection": {"abort": {"http_status": 500}}}),
+        ("1", {"fault-injection": {"abort": {"http_status": 400}}}),
+    ],
+)
+def test_other_pages_are_addresses_that_clients_get_as_they_are(page: str, want: dict[str, Any]) -> None:
+    item = ingress("web", ("/", "Prefix"), auth_tls_secret="shop/ca", auth_tls_error_page=page)
+    bodies = [record.body for record in translated(CA, item).records if record.key.kind == "routes"]
+    refusals = [body for body in bodies if ["ssl_client_verify", "!", "==", "SUCCESS"] in body.get("vars", [])]
+    assert refusals
+    assert all({name: body["plugins"].get(name) for name in want} == want for body in refusals)
 
 
 @pytest.mark.parametrize("target", ["apisixroute", "ingress"])

@@ -85,6 +85,26 @@ def test_a_backend_that_cannot_be_verified_is_reported() -> None:
     assert "NginxNotServed" in [problem.code for _, problem in outcome.problems if "proxy-ssl-verify" in problem.path]
 
 
+@pytest.mark.parametrize("namespace", ["shop", "other"])
+def test_a_backend_that_cannot_be_verified_as_its_host_requires_is_reported(namespace: str) -> None:
+    found = pem()
+    pair = secret("backend", tls__crt=found.certificate, tls__key=found.key, ca__crt=found.certificate)
+    wide = ingress(
+        "wide", ("/wide", "Exact"), backend_protocol="HTTPS", proxy_ssl_secret="shop/backend", proxy_ssl_verify="on"
+    )
+    heir = ingress("heir", ("/heir", "Exact"), age=1, backend_protocol="GRPCS")
+    heir["metadata"]["namespace"] = namespace
+
+    outcome = translated(wide, heir, pair)
+
+    told = {str(key): problem.message for key, problem in outcome.problems if "proxy-ssl-verify" in problem.path}
+    if namespace == "other":
+        assert told == {}
+    else:
+        assert set(told) == {"Ingress shop/heir"}
+        assert told["Ingress shop/heir"].startswith("inherited from Ingress shop/wide on the same host: the backend")
+
+
 def test_objects_that_can_be_used_are_not_reported() -> None:
     objects = (secret("users", auth="me:{SHA}x"), secret("ca", ca__crt=pem().certificate))
 
