@@ -113,9 +113,9 @@ _SENTENCES = {
 
 
 def _problems(model: type[BaseModel], details: Sequence[ErrorDetails]) -> tuple[tuple[str, str], ...]:
-    told = tuple(_problem(model, detail) for detail in details[:MOST_MISTAKES])
-    left = len(details) - len(told)
-    return (*told, ("spec", f"has {left} more mistakes")) if left else told
+    problems = tuple(_problem(model, detail) for detail in details[:MOST_MISTAKES])
+    left = len(details) - len(problems)
+    return (*problems, ("spec", f"has {left} more mistakes")) if left else problems
 
 
 def _problem(model: type[BaseModel], detail: ErrorDetails) -> tuple[str, str]:

@@ -125,7 +125,7 @@ class Scene:
         return found
 
     def wait_ingress(self, name: str, routes: int) -> None:
-        """Wait until an Ingress has so many routes and every upstream of the namespace has a node."""
+        """Wait until an Ingress has this many routes and every upstream of the namespace has a node."""
         # Routes are written last.
         wait_until(lambda: len(self.ingress_routes(name)), lambda got: got == routes, f"{routes} routes of {name}")
         wait_until(self._without_nodes, lambda names: not names, "every upstream to have a node")

@@ -38,6 +38,6 @@ class Stream:
             number += 1
             try:
                 self._work(number)
-            except BaseException as error:  # told to whoever stops the stream
+            except BaseException as error:  # raised when the stream is stopped
                 self._errors.append(error)
                 return

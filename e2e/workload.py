@@ -205,7 +205,7 @@ class PodFactory:
         return self._api.apply(manifest)[0]
 
     def wait_published(self, service: str, number: int) -> None:
-        """Wait until the EndpointSlices of a Service have so many ready addresses: the controllers take their time."""
+        """Wait until the EndpointSlices of a Service have this many ready addresses, which may take a while."""
         labels = f"kubernetes.io/service-name={service}"
 
         def ready() -> int:

@@ -100,6 +100,11 @@ BANNED: Mapping[str, str] = {
     r"\b(?:gateways?|servers?|controllers?|webhook) (?:would )?refuse[sd]?\b(?! (?:\w+ )?connections?)": '"rejects"',
     r"\bfor people\b": '"as text", "for display", "readable"',
     r"\b(?:two|of|other|another) looks\b": '"read", "check", "refresh"',
+    r"\b(?:does|do|did) not answer\b(?! for)|\bno answer\b": '"does not respond", "no response"',
+    r"\banswer(?:s|ed)?(?: with)? [1-5]\d\d\b": '"responds with"',
+    r"\bso many\b": 'the number: "at most this many", "number of … after which"',
+    r"\bin a circle\b": '"in a cycle"',
+    r"\bneeds? a (?:person|look)\b": '"needs attention"',
 }
 _RULES = tuple((re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in BANNED.items())
 _ANY = re.compile("|".join(BANNED), re.IGNORECASE)

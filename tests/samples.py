@@ -11,7 +11,7 @@ _OF_EVERY_SERIES = {"controller_pod", "controller_namespace"}
 
 def sample(metrics: Metrics, name: str, labels: Mapping[str, str] | None = None) -> float | None:
     """Return the sample of a name, without namespace, and its own labels; None if there is none."""
-    # Of the 1.8 line's counters without `_total` the parser would make others, if it was told that they are counters.
+    # The parser would add `_total` to the names of 1.8's counters if they were declared as counters.
     bare = "\n".join(line for line in metrics.render().decode().splitlines() if not line.startswith("#"))
     for family in text_string_to_metric_families(bare):
         for each in family.samples:

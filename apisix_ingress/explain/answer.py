@@ -109,9 +109,9 @@ def answer(choice: Choice, route: JsonObject | None, should: JsonObject | None, 
         `status`: the HTTP status if the gateway itself responds with an error, otherwise None; `summary`: a sentence.
     """
     if not choice.is_certain:
-        return _told(None, "the result depends on conditions that only the gateway can evaluate; see the notes")
+        return _result(None, "the result depends on conditions that only the gateway can evaluate; see the notes")
     if route is None:
-        return _told(404, _why_404(should, asked))
+        return _result(404, _why_404(should, asked))
     who = _who(route)
     status, cause = _upstream_error(route)
     text = f"route {who} is chosen, but {cause}" if status else f"answered by route {who}"
@@ -119,10 +119,10 @@ def answer(choice: Choice, route: JsonObject | None, should: JsonObject | None, 
         text += f", in an earlier version: {should['reason']}"
     elif should is not None:
         text += f"; route {_who(should)} should answer instead: {should['reason']}"
-    return _told(status, text)
+    return _result(status, text)
 
 
-def _told(status: int | None, text: str) -> JsonObject:
+def _result(status: int | None, text: str) -> JsonObject:
     return {"status": status, "summary": f"{status}: {text}" if status else text}
 
 

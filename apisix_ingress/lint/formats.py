@@ -21,8 +21,8 @@ def text_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     for item in findings:
         yield f"{item.file}:{item.line}:{item.column}: {item.level} {item.code}: {item.text}", item.level
     counts = Counter(item.level for item in findings)
-    told = [f"{counts[level]} {level}{'' if counts[level] == 1 else 's'}" for level in ("error", "warning")]
-    yield (", ".join(told) if findings else "no problems"), ""
+    totals = [f"{counts[level]} {level}{'' if counts[level] == 1 else 's'}" for level in ("error", "warning")]
+    yield (", ".join(totals) if findings else "no problems"), ""
 
 
 def as_json(findings: Sequence[Finding]) -> JsonObject:
@@ -95,8 +95,8 @@ def github_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield workflow commands, which GitHub shows next to the lines of a pull request."""
     for item in findings:
         fields = {"file": item.file, "line": item.line, "col": item.column, "title": str(item.code)}
-        told = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in fields.items())
-        yield f"::{item.level} {told}::{_escaped(item.text)}"
+        properties = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in fields.items())
+        yield f"::{item.level} {properties}::{_escaped(item.text)}"
 
 
 def _escaped(text: str, more: str = "") -> str:

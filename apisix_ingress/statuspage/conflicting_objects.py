@@ -29,7 +29,7 @@ MOST_OBJECTS, MOST_MATCHERS, MOST_ROWS = 200, 1_000, 200
 
 async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
     """Return what several objects claim: hosts with their paths, hosts of certificates, records."""
-    behind = _told(snapshot, "Conflicted")
+    behind = _objects_with(snapshot, "Conflicted")
     rows: dict[str, JsonObject] = {}
     async for owner in in_turns(list(islice((key for key in behind if key.kind in KINDS), MOST_OBJECTS))):
         for matcher in _matchers(facts, owner):
@@ -44,7 +44,7 @@ async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
     return {
         "objects": count(snapshot),
         "matchers": list(rows.values()),
-        "certificates": await _certificates(facts, _told(snapshot, CONFLICT)),
+        "certificates": await _certificates(facts, _objects_with(snapshot, CONFLICT)),
         "records": [
             {
                 "record": str(entry.key),
@@ -58,10 +58,10 @@ async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
 
 def count(snapshot: Snapshot) -> int:
     """Return the number of objects that lose to an older one."""
-    return len({owner for code in ("Conflicted", CONFLICT) for owner in _told(snapshot, code)})
+    return len({owner for code in ("Conflicted", CONFLICT) for owner in _objects_with(snapshot, code)})
 
 
-def _told(snapshot: Snapshot, code: str) -> list[ObjectKey]:
+def _objects_with(snapshot: Snapshot, code: str) -> list[ObjectKey]:
     """Return the objects that have a problem with a code, each once."""
     return list(dict.fromkeys(owner for owner, problem in snapshot.problems if problem.code == code))
 

@@ -47,14 +47,14 @@ class LiveUpdates:
         await response.prepare(request)
         if request.method == hdrs.METH_HEAD:
             return response
-        clock, told, silent_since = self._facts.clock, b"", self._facts.clock.monotonic()
+        clock, sent, silent_since = self._facts.clock, b"", self._facts.clock.monotonic()
         try:
             while not self._closing and not _is_gone(request):
                 news = self._news()
-                if news != told or clock.monotonic() - silent_since >= HEARTBEAT:
-                    line = b"event: changed\ndata: " + news + b"\n\n" if news != told else b"event: alive\ndata: {}\n\n"
+                if news != sent or clock.monotonic() - silent_since >= HEARTBEAT:
+                    line = b"event: changed\ndata: " + news + b"\n\n" if news != sent else b"event: alive\ndata: {}\n\n"
                     await asyncio.wait_for(response.write(line), SLOWEST)
-                    told, silent_since = news, clock.monotonic()
+                    sent, silent_since = news, clock.monotonic()
                 await clock.sleep(TICK)
         except (ConnectionError, TimeoutError):
             pass  # it has left or does not read; it will connect again

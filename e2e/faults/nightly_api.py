@@ -266,7 +266,7 @@ def refuses(cluster: LocalCluster, token: str) -> bool:
 
 
 WATCHED = 12
-"""Kinds that are watched: so many requests are under way at once when all watches end."""
+"""Number of watched kinds, and of concurrent requests when all watches end."""
 JUMPS = (1, -1, 24, 0)
 """Hours that the wall clock is off, one after the other."""
 SHIM = r"""

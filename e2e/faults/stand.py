@@ -118,7 +118,7 @@ class ApiStand:
     # -- requests and faults
 
     def asked(self, verb: str, resource: str = ROUTES, *, after: int = 0) -> list[Manifest]:
-        """Return the requests of a kind, the first so many left out."""
+        """Return the requests of a kind except the first ones."""
         return self.proxy.requests(verb=verb, resource=resource)[after:]
 
     def watched(self) -> bool:
@@ -132,7 +132,7 @@ class ApiStand:
         return len(self.proxy.log.lines("fault", action=action))
 
     def until_played(self, action: str, times: int = 1) -> None:
-        """Wait until an action was played so many times in all."""
+        """Wait until an action was performed this many times in total."""
         wait_until(lambda: self.faults(action), lambda got: got >= times, f"{times} times {action}", PATIENCE)
 
     def overlapping(self, verb: str = "list") -> list[str]:

@@ -97,8 +97,8 @@ class Backend:
         if self.kind == "reset":
             _reset(writer)
             return False
-        told = json.loads(lower.get("x-echo", "{}"))
-        echo = told.get(self.name) or told.get("*") or {}
+        reported = json.loads(lower.get("x-echo", "{}"))
+        echo = reported.get(self.name) or reported.get("*") or {}
         shown = [[name, value] for name, value in headers if name.lower() != "x-echo"]
         self.seen.append({"backend": self.name, "line": line, "headers": shown, "body": body.decode("latin-1")})
         if echo.get("reset"):

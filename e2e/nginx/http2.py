@@ -105,8 +105,8 @@ class Echo:
 
     async def _answer(self, connection: H2Connection, stream: int, request: _Request) -> None:
         fields = dict(request.headers)
-        told = json.loads(fields.get("x-echo", "{}"))
-        echo = told.get(self.name) or told.get("*") or {}
+        reported = json.loads(fields.get("x-echo", "{}"))
+        echo = reported.get(self.name) or reported.get("*") or {}
         shown = [[name, value] for name, value in request.headers if name not in ("x-echo", ":authority")]
         if ":authority" in fields and "host" not in fields:
             shown.append(["host", fields[":authority"]])

@@ -101,7 +101,7 @@ def page() -> str:
     """Return the page."""
     parts = [INTRODUCTION.rstrip()]
     parts += ["## Annotations", _GROUPS, table(("group", "annotations", "support"), map(_group, groups()))]
-    keys = ((code(key), _told(verdict)) for key, verdict in _keys())
+    keys = ((code(key), _verdict_text(verdict)) for key, verdict in _keys())
     parts += ["## ConfigMap", _CONFIG_MAP, table(("key", "support"), keys)]
     parts += ["## Replay", _REPLAY.format(*_totals()), table(("group", "cases", "as recorded"), _results())]
     return "\n\n".join(parts) + "\n"
@@ -160,11 +160,11 @@ def _outcome(row: Row) -> Outcome:
 
 def _verdicts(row: Row) -> Iterator[str]:
     if not callable(row.verdict):
-        yield _told(row.verdict)
+        yield _verdict_text(row.verdict)
         return
-    told = {value: row.judge(value) for value in _SAMPLES.get(row.name, ("true",))}
-    for value, verdict in told.items():
-        yield f"{code(value)}: {_told(verdict)}"
+    verdicts = {value: row.judge(value) for value in _SAMPLES.get(row.name, ("true",))}
+    for value, verdict in verdicts.items():
+        yield f"{code(value)}: {_verdict_text(verdict)}"
     yield "other values: exact"
 
 
@@ -173,5 +173,5 @@ def _keys() -> Iterator[tuple[str, Verdict]]:
         yield key, key_verdict(key, "true" if DEFAULTS.get(key) != "true" else "false")
 
 
-def _told(verdict: Verdict) -> str:
+def _verdict_text(verdict: Verdict) -> str:
     return f"{verdict.level}: {cell(verdict.reason)}" if verdict.reason else verdict.level

@@ -121,11 +121,11 @@ def _facts(kind: Kind) -> str:
 
 def _row(field: Field) -> tuple[str, str, str]:
     said = field.schema.get("description", "")
-    told = " ".join(
+    text = " ".join(
         part for part in (said, f"{_capital(bounds(field.schema))}." if bounds(field.schema) else "") if part
     )
     needed = ", **required**" if field.required else ""
-    return code(field.path), type_of(field.schema) + needed, cell(told)
+    return code(field.path), type_of(field.schema) + needed, cell(text)
 
 
 def _capital(text: str) -> str:

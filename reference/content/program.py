@@ -90,8 +90,8 @@ def _row(parameter: Parameter) -> str:
     info, default = parameter.declared, parameter.default
     shown = ", ".join(f"`{each}`" for each in parameter.names)
     metavar = f" `{_cell(info.metavar)}`" if isinstance(info, Option) and info.metavar else ""
-    is_told = default not in (None, False, "") and not parameter.is_required
-    return f"| {shown}{metavar} | {f'`{default}`' if is_told else ''} | {_cell(info.help)} |\n"
+    has_default = default not in (None, False, "") and not parameter.is_required
+    return f"| {shown}{metavar} | {f'`{default}`' if has_default else ''} | {_cell(info.help)} |\n"
 
 
 def _cell(text: str) -> str:

@@ -255,9 +255,9 @@ async def test_a_dead_gateway_is_reported_everywhere_without_pending_writes(
         labels = {"cluster": "default", "reason": reason}
         since = sample(app.controller.metrics, "outage_start_timestamp_seconds", labels)
         assert since == outage.since.timestamp()
-        (told,) = json.loads((await app.ask("/status/api/overview"))[1])["clusters"]
-        assert (told["state"], told["reason"]) == (reason, outage.cause)
-        assert told["since"] == f"{outage.since:%Y-%m-%dT%H:%M:%SZ}"
+        (reported,) = json.loads((await app.ask("/status/api/overview"))[1])["clusters"]
+        assert (reported["state"], reported["reason"]) == (reason, outage.cause)
+        assert reported["since"] == f"{outage.since:%Y-%m-%dT%H:%M:%SZ}"
         shown = (await app.ask("/status"))[1]
         assert f"{headline.capitalize()} since" in shown
         assert outage.cause in shown

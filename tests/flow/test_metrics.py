@@ -41,7 +41,7 @@ async def scrape(app: App) -> Scrape:
     url = f"http://127.0.0.1:{app.port}/metrics"
     async with aiohttp.ClientSession() as session, session.get(url) as reply:
         text = await reply.text()
-    # Of the 1.8 line's counters without `_total` the parser would make others, if it was told that they are counters.
+    # The parser would add `_total` to the names of 1.8's counters if they were declared as counters.
     bare = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     samples = (sample for family in text_string_to_metric_families(bare) for sample in family.samples)
     return Scrape({(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples})
@@ -288,6 +288,6 @@ async def test_a_certificate_that_is_used_no_more_is_not_shown(
 
 
 def test_every_documented_figure_has_a_story() -> None:
-    told = {move.name.removesuffix("_count") for case in CASES for move in case.moves} | {HELD.name}
+    reported = {move.name.removesuffix("_count") for case in CASES for move in case.moves} | {HELD.name}
     # The webhook is served on request alone, and has stories of its own.
-    assert told == {name for name in DOCUMENTED if not name.startswith("webhook_")}
+    assert reported == {name for name in DOCUMENTED if not name.startswith("webhook_")}

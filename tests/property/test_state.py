@@ -235,8 +235,8 @@ def test_changes_contain_dirty_records_and_contested_owners(
         for cluster, had in before.items():
             has = desired.records(cluster)
             assert {key for key in {*had, *has} if had.get(key) != has.get(key)} <= change.dirty
-        told = {owner for owner in OWNERS if owner != claimant.owner and desired.lost(owner) != lost[owner]}
-        assert told <= change.contested
+        reported = {owner for owner in OWNERS if owner != claimant.owner and desired.lost(owner) != lost[owner]}
+        assert reported <= change.contested
 
 
 @given(

@@ -74,10 +74,10 @@ class Replica:
         if process is None or main is None:
             return
         self.thaw()
-        is_told = self._stop.is_set()
+        is_stopping = self._stop.is_set()
         self._stop.set()
         await asyncio.wait([main])
-        if process.is_gone or is_told:
+        if process.is_gone or is_stopping:
             return
         # What was cancelled last ends with the next turn.
         await asyncio.sleep(0.001)

@@ -111,7 +111,7 @@ def _name(scope: Context, name: str, depth: int) -> str:
     if scope.refuses(key):
         return _NAME
     if found.service:
-        return _told(key, _service(scope, key, depth))
+        return _objection_to(key, _service(scope, key, depth))
     # The resolver may return any address that the name contains, whether or not a Pod has it.
     refusing = refusal(scope.options, found.address, None)
     return refusing.what if refusing else _host(scope, found.address, depth)
@@ -154,7 +154,7 @@ def _address(scope: Context, address: str, depth: int) -> str:
     others = dict.fromkeys((*keys, *(ObjectKey("Service", pod.meta.namespace, "") for pod in pods)))
     if not own and any(scope.refuses(key) for key in others):
         return _ADDRESS
-    return next(filter(None, (_told(key, _service(scope, key, depth)) for key in own or keys)), "")
+    return next(filter(None, (_objection_to(key, _service(scope, key, depth)) for key in own or keys)), "")
 
 
 def _api_servers(scope: Context) -> Iterator[str]:
@@ -214,5 +214,5 @@ def _onward(scope: Context, host: str, depth: int) -> str:
     return f"to {what}" if what else ""
 
 
-def _told(key: ObjectKey, objection: str) -> str:
+def _objection_to(key: ObjectKey, objection: str) -> str:
     return f"{key}, which leads {objection}" if objection else ""

@@ -18,12 +18,12 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
         port: The destination port; None: any port, or unknown.
     """
     if found := refusal(scope.options, host, port):
-        scope.error("AddressRefused", path, _told(host, found.what, found.setting))
+        scope.error("AddressRefused", path, _rejection(host, found.what, found.setting))
         scope.forbidden = True
         return False
     if what := objection(scope, host):
         asks = what.endswith(NEEDS_GRANT)
-        message = f"{host!r} is {what}; add one, or use another host" if asks else _told(host, what, BY_PRESET)
+        message = f"{host!r} is {what}; add one, or use another host" if asks else _rejection(host, what, BY_PRESET)
         scope.error("ForeignAddress", path, message)
         # An address may get another owner without an edit of the object: records published with it must then be
         # withdrawn.
@@ -34,5 +34,5 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
     return True
 
 
-def _told(host: str, what: str, setting: str) -> str:
+def _rejection(host: str, what: str, setting: str) -> str:
     return f"{host!r} is {what}, which is rejected by the controller's setting {setting}; use another host"

@@ -35,7 +35,7 @@ _REFERENCE = re.compile(r"\$(?:env|secret)://", re.IGNORECASE)
 """Strings that begin like this are replaced by the gateway: `$env://` in any case (APISIX core/env.lua),
 `$secret://`."""
 
-_MOST_TOLD = 10
+_MOST_REPORTED = 10
 """Maximum number of such mistakes reported for one object."""
 
 Path: TypeAlias = "tuple[Path, str | int] | None"
@@ -62,12 +62,12 @@ def check_spec(scope: Context, spec: Mapping[str, Any]) -> None:
     """Report invalid strings of a spec, up to a maximum number."""
     if _has_only_fine_texts(scope, spec):
         return  # nearly always: paths of values would cost more than everything else
-    told = 0
+    reported = 0
     for place in _texts(_Place(spec)):
         if _is_fine(scope, place.value, block=place.block):
             continue
-        told += _check(scope, place.value, "spec" + _dotted(place.path), block=place.block)
-        if told == _MOST_TOLD:
+        reported += _check(scope, place.value, "spec" + _dotted(place.path), block=place.block)
+        if reported == _MOST_REPORTED:
             return
 
 

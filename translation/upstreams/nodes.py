@@ -123,14 +123,14 @@ class _Slice:
 def _allowed(scope: Context, service: ObjectKey, found: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the permitted nodes; report how many are rejected, and the reason for the first one by address."""
     judge = scope.within(service.kind, service.namespace)
-    told = [(item, endpoint_objection(judge, item.endpoint, item.address, item.port)) for item in found]
-    left_out = sorted((item.address, what) for item, what in told if what)
+    checked = [(item, endpoint_objection(judge, item.endpoint, item.address, item.port)) for item in found]
+    left_out = sorted((item.address, what) for item, what in checked if what)
     if left_out:
         address, what = left_out[0]
         message = f"{len(left_out)} of {len(found)} are skipped: {address!r} is {what}"
         ask = "add one, or remove the address" if what.endswith(NEEDS_GRANT) else "remove the address"
         scope.degrade("ForeignAddress", "endpoints", f"{message}; {ask}")
-    return [item for item, what in told if not what]
+    return [item for item, what in checked if not what]
 
 
 def _in_service(found: list[_Candidate]) -> list[_Candidate]:

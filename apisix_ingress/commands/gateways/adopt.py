@@ -74,12 +74,12 @@ async def _adopt(
 
 
 def _lines(document: JsonObject) -> Iterator[str]:
-    yield from (_told(item, is_written=document["applied"]) for item in document["records"])
+    yield from (_line(item, is_written=document["applied"]) for item in document["records"])
     if not document["applied"] and any(item["act"] == "adopt" for item in document["records"]):
         yield "nothing was written: add --apply"
 
 
-def _told(item: JsonObject, *, is_written: bool) -> str:
+def _line(item: JsonObject, *, is_written: bool) -> str:
     name = f" ({item['name']})" if item["name"] else ""
     act = {"adopt": "adopted" if is_written else "would adopt", "refuse": "refused", "nothing": "left"}[item["act"]]
     return f"{act} {item['record']}{name}: {item['why']}"

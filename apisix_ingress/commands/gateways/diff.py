@@ -158,9 +158,9 @@ def lines(document: JsonObject) -> Iterator[tuple[str, str]]:
 
 def summary(document: JsonObject) -> str:
     """Return the number of changes of each kind."""
-    told = [f"{count} {_SAID[act]}" for act, count in document["counts"].items()]
+    counts = [f"{count} {_SAID[act]}" for act, count in document["counts"].items()]
     where = f"cluster {document['cluster']} at {document['url']}"
-    return f"{where}: {', '.join([*told, str(document['unchanged']) + ' unchanged'])}"
+    return f"{where}: {', '.join([*counts, str(document['unchanged']) + ' unchanged'])}"
 
 
 def _body_lines(before: JsonObject | None, after: JsonObject | None) -> Iterator[tuple[str, str]]:

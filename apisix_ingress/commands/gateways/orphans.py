@@ -57,12 +57,12 @@ def lines(document: JsonObject) -> Iterator[str]:
     for part, heading in _HEADINGS.items():
         if document[part]:
             yield f"{heading}:"
-            yield from (f"  {_told(item)}" for item in document[part])
+            yield from (f"  {_line(item)}" for item in document[part])
     counts = ", ".join(f"{len(document[part])} {part}" for part in _HEADINGS)
     yield f"cluster {document['cluster']} at {document['url']}: {counts}"
 
 
-def _told(item: JsonObject) -> str:
+def _line(item: JsonObject) -> str:
     name = f" ({item['name']})" if item["name"] else ""
     owner = f" of {item['owner']}" if item["owner"] else ""
     missing = f": {item['missing']} is missing" if "missing" in item else ""

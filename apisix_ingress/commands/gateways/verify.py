@@ -177,11 +177,11 @@ async def _compare(
         while not number or clock.monotonic() < end:
             number += 1
             round_ = f"round {number}, " if duration else ""
-            summary.add(await session.run(probes, partial(_told, step, round_, len(probes))), clock.now())
+            summary.add(await session.run(probes, partial(_show_progress, step, round_, len(probes))), clock.now())
             finished()
 
 
-def _told(step: Step, round_: str, total: int, done: int) -> None:
+def _show_progress(step: Step, round_: str, total: int, done: int) -> None:
     step(f"{round_}{done} of {total} requests compared")
 
 

@@ -136,7 +136,10 @@ def _sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
     if useless := _without_effect(report):
         yield "Annotations without effect, as with ingress-nginx", _grouped(useless)
     if report.config:
-        yield "ConfigMap of ingress-nginx", [f"{key}: {_told(each.level, each.reason)}" for key, each in report.config]
+        yield (
+            "ConfigMap of ingress-nginx",
+            [f"{key}: {_verdict(each.level, each.reason)}" for key, each in report.config],
+        )
     if exact := [each.key for each in report.ingresses if each.risk == "none"]:
         yield f"Served exactly ({len(exact)})", _by_namespace(exact)
     yield "Defaults in effect", [_DEFAULTS, ", ".join(f"{key}: {value}" for key, value in report.defaults)]
@@ -268,7 +271,7 @@ def _shown(host: str) -> str:
     return "every other host" if host == CATCH_ALL else host
 
 
-def _told(level: str, reason: str) -> str:
+def _verdict(level: str, reason: str) -> str:
     return f"{level}: {reason}" if reason else level
 
 

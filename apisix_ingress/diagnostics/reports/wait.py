@@ -77,8 +77,8 @@ async def wait_live(
 
 def _states(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
     """Return the state of an object at each event."""
-    is_told = has_condition(key.kind) and settings.kubernetes.status.enabled
-    return _watched(api, key, clock) if is_told else _compared(api, settings, key, clock)
+    has_status = has_condition(key.kind) and settings.kubernetes.status.enabled
+    return _watched(api, key, clock) if has_status else _compared(api, settings, key, clock)
 
 
 async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:

@@ -89,7 +89,7 @@ class SyncObserver:
         """Handle the number of records that an audit found changed, missing or added by other clients."""
 
     def held(self, cluster: str, records: int) -> None:
-        """Handle the number of records whose deletion is held back, because so many deletes are unusual."""
+        """Handle the number of records whose deletion is held back, because they are unusually many."""
 
     def breaker(self, cluster: str, is_open: bool) -> None:
         """Handle that writes to the cluster stopped (the breaker is open) or resumed."""

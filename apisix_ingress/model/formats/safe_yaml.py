@@ -141,7 +141,7 @@ def _data(root: yaml.Node | None) -> Any:
 def _explained(error: yaml.YAMLError) -> DocumentError:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark
-        return DocumentError(f"{_told(mark)}{error.problem}", position(mark) if mark else None)
+        return DocumentError(f"{_position_text(mark)}{error.problem}", position(mark) if mark else None)
     return DocumentError(str(error).splitlines()[0])
 
 
@@ -152,7 +152,7 @@ def _misfit(root: yaml.Node) -> DocumentError | None:
         for field, node in _fields(root, ""):
             if reason := _reason(builder, node):
                 mark: Any = node.start_mark
-                return DocumentError(f"{_told(mark)}{field}{': ' if field else ''}{reason}", position(mark))
+                return DocumentError(f"{_position_text(mark)}{field}{': ' if field else ''}{reason}", position(mark))
     except RecursionError:
         return None
     finally:
@@ -277,5 +277,5 @@ def position(mark: yaml.Mark) -> Position:
     return mark.line + 1, mark.column + 1
 
 
-def _told(mark: yaml.Mark | None) -> str:
+def _position_text(mark: yaml.Mark | None) -> str:
     return "" if mark is None else "line {}, column {}: ".format(*position(mark))

@@ -184,8 +184,8 @@ def _rest(
     """Return the other conditions on requests; empty if there are none."""
     if not (priority or methods or addresses or conditions or function):
         return ""
-    told = sorted({json.dumps(_condition(item), sort_keys=True) for item in conditions})
-    parts = [priority, sorted(set(methods)), sorted(set(addresses)), told, function or ""]
+    canonical = sorted({json.dumps(_condition(item), sort_keys=True) for item in conditions})
+    parts = [priority, sorted(set(methods)), sorted(set(addresses)), canonical, function or ""]
     return _digest(json.dumps(parts, default=str)) if any(parts) else ""
 
 

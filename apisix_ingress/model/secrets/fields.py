@@ -262,7 +262,7 @@ class Place:
             or self._are_headers(name, value)
             or self._is_free_value(value)
             or (name == "value" and self.path.startswith(f"{_MODIFIER}."))
-            or _is_told_by_name(name, siblings)
+            or _is_named_secret(name, siblings)
         )
 
     def _path(self, name: str) -> str:
@@ -316,13 +316,13 @@ def _is_operator(item: Any) -> bool:
     return isinstance(item, str) and len(item) <= _LONGEST_OPERATOR and item.lower() in _OPERATORS
 
 
-def _is_told_by_name(name: str, siblings: Mapping[Any, Any]) -> bool:
+def _is_named_secret(name: str, siblings: Mapping[Any, Any]) -> bool:
     """Return whether a sibling field names this value as a secret: a header in a list, an operand of an expression."""
     if name not in _OPERANDS:
         return False
     subject = siblings.get("subject", siblings)
-    told = subject.get("name") if isinstance(subject, Mapping) else None
-    return isinstance(told, str) and is_secret_of_request(told)
+    subject_name = subject.get("name") if isinstance(subject, Mapping) else None
+    return isinstance(subject_name, str) and is_secret_of_request(subject_name)
 
 
 def _selects(value: str, siblings: Mapping[Any, Any]) -> bool:

@@ -88,13 +88,13 @@ def without_header(text: str, mark: str) -> str:
 
 def _without_parameters(text: str, mark: str) -> Iterator[str]:
     """Yield a text in pieces; a value may itself be a URL with parameters."""
-    told, at = 0, 0
+    copied, at = 0, 0
     while found := _PARAMETER.search(text, at):
         at = found.end()
         if _is_secret(found) and (value := _VALUE.match(text, at)):
-            yield text[told:at] + mark
-            told = at = value.end()
-    yield text[told:]
+            yield text[copied:at] + mark
+            copied = at = value.end()
+    yield text[copied:]
 
 
 def _is_secret(found: re.Match[str]) -> bool:

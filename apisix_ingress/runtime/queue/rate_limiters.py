@@ -29,7 +29,7 @@ class Backoff(NamedTuple):
     jitter: float = 0.0
 
     def delay(self, failures: int, rng: random.Random) -> float:
-        """Return the seconds to wait after a failure that followed so many others."""
+        """Return the seconds to wait after a failure that followed this many others."""
         return min(self.cap, self.base * 2.0 ** min(failures, _MAX_DOUBLINGS)) * (1 - self.jitter * rng.random())
 
 

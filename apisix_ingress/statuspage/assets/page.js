@@ -47,7 +47,7 @@
   }
 
   // Which process answers, and who leads: other than the revision they say nothing of older or newer.
-  const who = (told) => [told.identity, told.leads, told.leader, told.ready].join("\n");
+  const who = (state) => [state.identity, state.leads, state.leader, state.ready].join("\n");
 
   function isBehind() {
     return latest !== null && (latest.revision > shown.revision || who(latest) !== shown.who);
@@ -130,7 +130,7 @@
         frame(whole);
       }
     } catch {
-      // Whether the connection is lost is told by the stream of events.
+      // The stream of events shows whether the connection is lost.
     } finally {
       fetching = false;
       if (!lost && isBehind()) schedule(PAUSE);

@@ -143,7 +143,7 @@ class AdminProxy:
         self.rules.write(rules)
 
     def entries(self, after: int = 0) -> list[Entry]:
-        """Return the requests so far but the first so many, in the order in which they ended.
+        """Return the requests so far except the first ones, in the order in which they ended.
 
         What the gateway was asked is waited for: it may be done and seen there although it is not noted here yet.
         """

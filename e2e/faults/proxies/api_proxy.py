@@ -128,7 +128,7 @@ class ApiProxy:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
-        except BaseException as error:  # told to whoever holds the proxy
+        except BaseException as error:  # raised to the owner of the proxy
             self._error = error
         finally:
             self._loop.close()

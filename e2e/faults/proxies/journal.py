@@ -116,7 +116,7 @@ class Journal:
 
 
 def read(path: Path, after: int = 0) -> list[Entry]:
-    """Return the requests in the file but the first so many, in the order in which they ended."""
+    """Return the requests in the file except the first ones, in the order in which they ended."""
     if not path.exists():
         return []
     lines = path.read_text().splitlines(keepends=True)

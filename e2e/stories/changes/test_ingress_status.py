@@ -39,12 +39,12 @@ def wait_shown(stage: Stage, *want: Manifest, name: str = "web") -> Manifest:
 def wait_event(stage: Stage, name: str, reason: str) -> None:
     """Wait until there is an Event of a reason, or of a type, about an Ingress: by then its status was looked at."""
 
-    def told(_: Any) -> bool:
+    def reported(_: Any) -> bool:
         return any(
             reason in (event["reason"], event["type"]) for event in stage.api.events(name, namespace=stage.namespace)
         )
 
-    stage.api.wait("Ingress", name, told, reason, namespace=stage.namespace)
+    stage.api.wait("Ingress", name, reported, reason, namespace=stage.namespace)
 
 
 def start_with_service(stage: Stage, name: str = "own") -> None:

@@ -187,7 +187,7 @@ def test_an_empty_list_of_a_few_objects_removes_no_backend(scene: ApiStand, own:
 
 
 def test_conflicts_of_status_writes_cause_no_hot_loop(scene: ApiStand) -> None:
-    # What an earlier story changed may be told a little after it reached the gateway.
+    # Changes of an earlier story may be reported shortly after they reached the gateway.
     scene.until_said(BASE[0])
     before = len(scene.asked("patch"))
     scene.proxy.play({"match": {"verb": "patch", "name": BASE[0]}, "action": "status", "status": 409, "times": 3})

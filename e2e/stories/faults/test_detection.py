@@ -37,11 +37,11 @@ def overview(own: Controller) -> dict[str, Any]:
     return found
 
 
-def until_told(own: Controller, status: int) -> float:
+def seconds_until(own: Controller, status: int) -> float:
     """Wait until /apisix/healthz answers so; return the seconds that took."""
     began = time.monotonic()
-    told = f"/apisix/healthz to be {status}"
-    wait_until(lambda: own.probe("/apisix/healthz")[0], lambda got: got == status, told, 2 * NOTICED)
+    reported = f"/apisix/healthz to be {status}"
+    wait_until(lambda: own.probe("/apisix/healthz")[0], lambda got: got == status, reported, 2 * NOTICED)
     return time.monotonic() - began
 
 
@@ -57,12 +57,12 @@ def test_a_gateway_outage_is_reported_once_and_with_one_wording(
     stage: Stage, own: Controller, begin: Callable[[DevGateway], None], end: Callable[[DevGateway], None], cause: str
 ) -> None:
     begin(stage.gateway)
-    noticed = until_told(own, 500)
+    noticed = seconds_until(own, 500)
     (line,) = own.events("cluster.unreachable")
     place = stage.gateway.admin_url.split("/")[2]
     assert line["error"] == f"{place}: {cause}"
-    told, since = overview(own), line["since"].replace("+00:00", "Z")
-    assert (told["state"], told["reason"], told["since"]) == ("unreachable", line["error"], since)
+    reported, since = overview(own), line["since"].replace("+00:00", "Z")
+    assert (reported["state"], reported["reason"], reported["since"]) == ("unreachable", line["error"], since)
     words = f"cluster default: not reachable since {since}: {line['error']}"
     assert json.loads(own.probe("/apisix/healthz")[1]) == {"status": words}
     assert json.loads(own.probe("/readyz")[1])["notes"] == {"clusters": words}
@@ -70,7 +70,7 @@ def test_a_gateway_outage_is_reported_once_and_with_one_wording(
     assert own.metric(BREAKER, cluster="default") == 1
     assert time.time() - 2 * NOTICED < own.metric(SINCE, cluster="default", reason="unreachable") < time.time()
     end(stage.gateway)
-    note("A1", cause=cause, noticed_s=round(noticed, 1), recovered_s=round(until_told(own, 200), 1))
+    note("A1", cause=cause, noticed_s=round(noticed, 1), recovered_s=round(seconds_until(own, 200), 1))
     assert [len(own.events(event)) for event in ("cluster.unreachable", "cluster.recovered", "audit.failed")] == [
         1,
         1,

@@ -159,7 +159,9 @@ def test_a_rotated_admin_key_is_reported_with_few_requests_and_the_new_one_is_us
         proxy.lead_to(rotated.admin_url, rotated.admin_key)
         before = len(proxy.entries())
         stage.apply(many(stage, "new"))
-        told = stage.wait_route(says("False", "admin key", "clusters[0].admin_key_file"), "to name the key", "web-1")
+        reported = stage.wait_route(
+            says("False", "admin key", "clusters[0].admin_key_file"), "to name the key", "web-1"
+        )
         wait_until(lambda: own.metric(BREAKER), lambda got: got == 1, "the cluster to be paused")
         assert stage.traffic.send(stage.host, "/old/1").status == 200
         (line,) = own.events("cluster.unauthorized")
@@ -173,7 +175,7 @@ def test_a_rotated_admin_key_is_reported_with_few_requests_and_the_new_one_is_us
         # Writes that were under way when the first one was refused, and at most a probe.
         assert {entry.status for entry in refused} == {401}
         assert len(refused) <= CONCURRENCY + 1
-        shown = own.process.log.read_text() + json.dumps(told) + json.dumps(warnings)
+        shown = own.process.log.read_text() + json.dumps(reported) + json.dumps(warnings)
         assert [each for each in (stage.gateway.admin_key, rotated.admin_key) if each in shown] == []
     note("F-10", refused_requests=len(refused), new_key_to_all_written_s=round(took, 2))
 

@@ -88,7 +88,7 @@ class PairHarness:
         return spec
 
     def writes(self, controller: Controller | None = None, *, after: int = 0) -> list[Manifest]:
-        """Return the writes of a controller, or of all, in the order of their answers; not the first so many."""
+        """Return the writes of a controller, or of all, in the order of their responses, except the first ones."""
         log = [write for write in self.gateway.write_log(after) if (write["user_agent"] or "").startswith(AGENT)]
         return [write for write in log if controller is None or _wrote(controller, write)]
 

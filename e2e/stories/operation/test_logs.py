@@ -63,8 +63,8 @@ def test_what_users_write_stays_within_its_line(stage: Stage, format: str) -> No
     stage.serve()
     stage.apply(odd_objects(stage))
     for kind, name in (("ApisixRoute", "odd"), ("ApisixPluginConfig", "odd"), ("ApisixUpstream", "odd")):
-        told = stage.api.wait(kind, name, says("False"), "to be refused", namespace=stage.namespace)
-        assert not RAW.search(condition(told)["message"].replace("\n", "\x00"))
+        reported = stage.api.wait(kind, name, says("False"), "to be refused", namespace=stage.namespace)
+        assert not RAW.search(condition(reported)["message"].replace("\n", "\x00"))
     stage.wait_route(says("False"), "to be rejected by the gateway", "rejected")
     wanted = [f"{kind} {stage.namespace}/odd" for kind in ("Ingress", "ApisixRoute", "ApisixUpstream")]
     log = controller.process.log

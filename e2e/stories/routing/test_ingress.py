@@ -154,11 +154,11 @@ def test_a_path_that_is_edited_leaves_no_record(scene: Scene) -> None:
 def test_a_missing_service_is_reported_in_an_event_and_found_later(scene: Scene) -> None:
     scene.ingress("web", paths(scene, path("/", "web")))
 
-    def told(events: list[Manifest]) -> bool:
+    def reported(events: list[Manifest]) -> bool:
         want = f"Service {scene.namespace}/web does not exist"
         return any(event["reason"] == "ServiceNotFound" and want in event["message"] for event in events)
 
-    wait_until(lambda: scene.api.events("web", namespace=scene.namespace), told, "an Event about the Service")
+    wait_until(lambda: scene.api.events("web", namespace=scene.namespace), reported, "an Event about the Service")
     assert scene.send().status == 404
     scene.serve("web")
     scene.until_pod("web")

@@ -104,18 +104,18 @@ def test_a_late_certificate_is_served_and_outlives_its_secret(scene: Scene) -> N
     leaf = certificate(CA(), scene.host)
     ingress(scene, "web", scene.host, tls=[{"hosts": [scene.host], "secretName": "late"}])
 
-    def told(want: str = f"Secret {scene.namespace}/late does not exist") -> int:
+    def reported(want: str = f"Secret {scene.namespace}/late does not exist") -> int:
         events = scene.api.events("web", namespace=scene.namespace)
         return sum(event.get("count") or 1 for event in events if want in event["message"])
 
-    before = wait_until(told, bool, "an Event about the Secret")
+    before = wait_until(reported, bool, "an Event about the Secret")
     assert ssl_records(scene) == []
     tls_secret(scene, "late", leaf)
     until_shown(scene, scene.host, leaf)
     # A success that ends before it is reported is no change: the next failure would be the same one.
-    wait_until(lambda: told("synced successfully"), bool, "an Event about the success")
+    wait_until(lambda: reported("synced successfully"), bool, "an Event about the success")
     scene.delete("Secret", "late")
-    wait_until(told, lambda times: times > before, "another Event about the Secret")
+    wait_until(reported, lambda times: times > before, "another Event about the Secret")
     until_shown(scene, scene.host, leaf)
 
 

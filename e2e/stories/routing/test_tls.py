@@ -153,10 +153,10 @@ def test_the_older_tenant_has_the_host_and_the_other_takes_over_without_a_gap(sc
         hosts, place = [scene.host, f"b.{scene.host}"], {"name": "theirs", "namespace": elsewhere}
         scene.apply("ApisixTls", "theirs", namespace=elsewhere, spec={"hosts": hosts, "secret": place})
         until_shown(scene, f"b.{scene.host}", theirs)
-        told = says(
+        reported = says(
             "False", f"host {scene.host} is skipped", f"an ApisixTls in namespace {scene.namespace}, which is older"
         )
-        lost = scene.api.wait("ApisixTls", "theirs", told, "to say who has the host", namespace=elsewhere)
+        lost = scene.api.wait("ApisixTls", "theirs", reported, "to say who has the host", namespace=elsewhere)
         assert "/web" not in str(condition(lost))
         scene.wait_synced("ApisixTls", "web")
         assert scene.traffic.send_tls(scene.host)[1] == shown(ours)

@@ -86,10 +86,10 @@ def test_no_address_of_a_victim_is_a_way_to_its_pods_without_its_grant(stage: St
 
     stage.start(kubernetes=STRICT)
     for key in ("pod", "ip", "name"):
-        told = says("False", "in another namespace", "ReferenceGrant")
-        found = stage.api.wait("ApisixUpstream", key, told, "refused", namespace=tenant)
+        reported = says("False", "in another namespace", "ReferenceGrant")
+        found = stage.api.wait("ApisixUpstream", key, reported, "refused", namespace=tenant)
         assert key == "name" or stage.namespace not in condition(found)["message"]
-        stage.api.wait("ApisixRoute", key, told, "refused as well", namespace=tenant)
+        stage.api.wait("ApisixRoute", key, reported, "refused as well", namespace=tenant)
         stage.traffic.until_status(404, f"{key}.{stage.host}")
     stage.traffic.until_status(503, f"mine.{stage.host}")
 

@@ -48,9 +48,10 @@ def test_a_service_of_another_namespace_is_reachable_only_with_a_grant(stage: St
     def refusals() -> list[str]:
         return [event["message"] for event in stage.api.events("web", namespace=tenant) if event["type"] == "Warning"]
 
-    (told,) = wait_until(refusals, bool, "a Warning")
+    (reported,) = wait_until(refusals, bool, "a Warning")
     assert (
-        f"Service {stage.namespace}/web does not exist, or references from namespace {tenant} are not permitted" in told
+        f"Service {stage.namespace}/web does not exist, or references from namespace {tenant} are not permitted"
+        in reported
     )
     assert stage.traffic.send(stage.host).status == 404
     source = ("networking.k8s.io", "Ingress")
@@ -142,8 +143,8 @@ def test_a_certificate_of_another_namespace_is_served_only_with_a_grant(stage: S
     meta = {"name": "web"}
     tls = {"apiVersion": f"{OURS}/v2", "kind": "ApisixTls", "metadata": meta, "spec": spec}
     stage.api.apply(tls, namespace=tenant)
-    told = says("False", "does not exist, or references")
-    refused = stage.api.wait("ApisixTls", "web", told, "refused", namespace=tenant)
+    reported = says("False", "does not exist, or references")
+    refused = stage.api.wait("ApisixTls", "web", reported, "refused", namespace=tenant)
     mine = ssl.PEM_cert_to_DER_cert(pair["tls.crt"]).hex()
     assert stage.traffic.send_tls(stage.host)[1] != mine
     assert stage.gateway.records("ssls") == {}
@@ -155,7 +156,7 @@ def test_a_certificate_of_another_namespace_is_served_only_with_a_grant(stage: S
     wait_until(lambda: stage.gateway.records("ssls"), lambda got: got == {}, "no certificate")
     again = stage.api.wait("ApisixTls", "web", says("False"), "refused again", namespace=tenant)
 
-    # Whether the Secret exists is not told to those who may not refer to it.
+    # The message does not reveal whether the Secret exists.
     stage.api.delete("Secret", "cert", namespace=stage.namespace)
     stage.api.patch("ApisixTls", "web", {"spec": {"hosts": [f"b.{stage.host}"]}}, namespace=tenant)
     absent = stage.api.wait("ApisixTls", "web", says("False"), "absent", namespace=tenant)

@@ -122,8 +122,8 @@ def test_client_authentication_is_not_taken_off_by_another_namespace(stage: Stag
     wait_until(lambda: send(context=nobody)[0].pod, lambda pod: pod == "web", "anybody to get in", SHOWN_TIMEOUT)
     assert first.stop() == 0
     stage.start(kubernetes={"host_ownership": "namespace"})
-    told = says("False", f"host {shop} is skipped", f"belongs to namespace {stage.namespace}")
-    stage.api.wait("ApisixTls", "tls", told, "to be left out", namespace=evil.namespace)
+    reported = says("False", f"host {shop} is skipped", f"belongs to namespace {stage.namespace}")
+    stage.api.wait("ApisixTls", "tls", reported, "to be left out", namespace=evil.namespace)
     wait_until(lambda: send(context=nobody)[0].status, lambda got: got in (0, 400), "a rejected request", SHOWN_TIMEOUT)
     assert send(context=known)[0].pod == "web"
     assert condition(stage.api.get("ApisixTls", "tls", namespace=stage.namespace))["status"] == "True"

@@ -103,8 +103,8 @@ def test_one_rejected_route_of_many_affects_no_other(stage: Stage) -> None:
         events = stage.api.objects("v1/Event", namespace=stage.namespace)
         return [(each["involvedObject"]["name"], each["message"]) for each in events if each["type"] == "Warning"]
 
-    ((about, told),) = wait_until(warnings, bool, "an Event")
-    assert (about, [word for word in words if word not in told]) == (bad, [])
+    ((about, reported),) = wait_until(warnings, bool, "an Event")
+    assert (about, [word for word in words if word not in reported]) == (bad, [])
     assert {each["object"] for each in own.events("status.written") if each["status"] == "False"} == {
         f"ApisixRoute {stage.namespace}/{bad}"
     }
@@ -170,8 +170,8 @@ def test_the_older_tenant_receives_the_requests_of_a_host_until_the_other_takes_
     a_second_later(first)
     with RequestLoop(stage.traffic, stage.host) as requests:
         stage.api.apply(route(stage.host, service="theirs"), namespace=tenant.namespace)
-        told = says("False", f"go to an Ingress in namespace {stage.namespace}, which is older")
-        second = stage.api.wait("ApisixRoute", "web", told, "to be reported", namespace=tenant.namespace)
+        reported = says("False", f"go to an Ingress in namespace {stage.namespace}, which is older")
+        second = stage.api.wait("ApisixRoute", "web", reported, "to be reported", namespace=tenant.namespace)
         assert "secret-project" not in condition(second)["message"]
         a_second_later(second)
         stage.api.apply(ingress(stage.host, name="third", service="theirs"), namespace=tenant.namespace)
@@ -249,7 +249,7 @@ def test_the_admin_api_is_not_a_backend_if_internal_addresses_are_refused(stage:
     for name in ("inner", "spelled"):
         stage.traffic.until_status(404, f"{name}.{stage.host}", "/apisix/admin/routes")
         stage.wait_route(
-            says("False", "spec.externalNodes[0].name", "external_addresses: refuse-internal"), "told", name
+            says("False", "spec.externalNodes[0].name", "external_addresses: refuse-internal"), "to be reported", name
         )
     assert stage.traffic.send(f"web.{stage.host}").pod == "web"
 

@@ -125,9 +125,9 @@ def test_a_full_output_device_is_reported_in_one_line(cli: Cli, command: str, un
 async def test_a_missing_path_ends_a_command(cli: Cli, command: str) -> None:
     cli.write("web.yaml", WEB)
     got = await cli.beside(*command.split(), "-f", "web.yaml", "-f", "nowhere", "-f", "", "-f", "web.yaml/below")
-    told = ["error: nowhere: no such file or folder", "error: '': no such file or folder"]
+    reported = ["error: nowhere: no such file or folder", "error: '': no such file or folder"]
     assert (got.returncode, got.stdout) == (2, "")
-    assert got.stderr.splitlines() == [*told, "error: web.yaml/below: no such file or folder"]
+    assert got.stderr.splitlines() == [*reported, "error: web.yaml/below: no such file or folder"]
 
 
 @pytest.mark.parametrize("command", ["translate", "lint", "diff --admin-url http://127.0.0.1:1"])

@@ -33,10 +33,10 @@ async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
     data = {"word": base64.b64encode(word.encode()).decode()}
     applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"stringData": {"word": word}})}
     harness.server.put(plain("Secret", "words", data=data, meta={"annotations": applied}))
-    told = harness.server.put(route("told", **SECRETS))
-    told["metadata"]["annotations"] = {"example.org/password": marked("note"), "example.org/x": word}
-    harness.server.put(say(told, "False", f"the gateway said {word}"))
-    about = {"kind": "ApisixRoute", "name": "told", "namespace": "default"}
+    reported = harness.server.put(route("told", **SECRETS))
+    reported["metadata"]["annotations"] = {"example.org/password": marked("note"), "example.org/x": word}
+    harness.server.put(say(reported, "False", f"the gateway said {word}"))
+    about = {"kind": "ApisixRoute", "name": "reported", "namespace": "default"}
     harness.server.put(
         plain("Event", "told.1", involvedObject=about, message=f"no {word}", reason="No", type="Warning")
     )
@@ -51,7 +51,7 @@ async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
         files = {name: archive.read(name).decode() for name in archive.namelist()}
     assert [name for name, text in files.items() if any(form in text for form in FORMS)] == []
     assert list(files) == sorted(files)
-    assert {"told.example.org" in files[name] for name in ("objects/ApisixRoute.yaml", "records/default.json")} == {
+    assert {"reported.example.org" in files[name] for name in ("objects/ApisixRoute.yaml", "records/default.json")} == {
         True
     }
     assert json.loads(files["events.json"])[0]["message"] == "no [redacted]"

@@ -60,20 +60,20 @@ async def test_wait_survives_api_server_errors(harness: SurveyHarness) -> None:
         Fault("watch", "*", status=500, times=1),
     ]
     late = harness.server.put(route("late"))
-    told: list[str] = []
+    reported: list[str] = []
 
     class Quick(FakeClock):
         """Time passes only during sleeps; the object is live after the third answer."""
 
         async def sleep(self, seconds: float) -> None:
             self.shift(seconds)
-            if len(told) == 3:
+            if len(reported) == 3:
                 harness.server.put(say(late))
 
     settings, key = load_settings(harness.cli.folder / harness.config), ObjectKey("ApisixRoute", "default", "late")
     async with api_server(settings) as api:
-        got = await wait_live(api, settings, key, seconds=60, clock=Quick(), step=told.append)
-    states = [line.removeprefix(f"{key}: ").partition(":")[0] for line in told]
+        got = await wait_live(api, settings, key, seconds=60, clock=Quick(), step=reported.append)
+    states = [line.removeprefix(f"{key}: ").partition(":")[0] for line in reported]
     assert (got.outcome, states) == ("live", ["Unavailable", "Pending", "Unavailable", "live"])
 
 

@@ -71,7 +71,7 @@ def wish_of(seed: random.Random, number: int) -> Wish:
     )
 
 
-def told_of(found: World, wish: Wish) -> list[str]:
+def reported_for(found: World, wish: Wish) -> list[str]:
     """Return the problems of an object, except hosts that other namespaces use too."""
     report = found.reports.get(wish.key)
     return [str(problem) for problem in report.problems if problem.code != "HostShared"] if report else []
@@ -82,20 +82,20 @@ def check(found: World, wishes: Iterable[Wish]) -> None:
     for wish in wishes:
         records = found.desired.of_owner(wish.key).values()
         got = {record.body.get("priority", 0) for record in records}
-        told = told_of(found, wish)
+        reported = reported_for(found, wish)
         if wish.foreign:
-            assert (got, told) == (set(), [])
+            assert (got, reported) == (set(), [])
             continue
         front = older(wish, wishes)
         if wish.kind == "ApisixRoute":
             assert got == {wish.priority - len(front)}
         else:
             assert min(got) == -max(len([o for o in front if one in o.takes()]) for one in wish.takes())
-        assert bool(told) == bool(front)
+        assert bool(reported) == bool(front)
         for other in (other for other in front if other.namespace != wish.namespace):
-            assert not any(f"/{other.name}," in text for text in told)
+            assert not any(f"/{other.name}," in text for text in reported)
         if front and front[0].namespace != wish.namespace and wish.kind == "ApisixRoute":
-            assert [f"in namespace {front[0].namespace}," in text for text in told] == [True]
+            assert [f"in namespace {front[0].namespace}," in text for text in reported] == [True]
 
 
 @pytest.mark.parametrize("number", range(SHUFFLES))

@@ -45,9 +45,9 @@ def catch(name: str, seeds: int) -> tuple[str, int | None, str]:
         for seed in range(seeds):
             outcome = play(seed)
             if outcome.problem:
-                told = outcome.problem.splitlines()
+                reported = outcome.problem.splitlines()
                 # The first rule that was broken says more than that one was.
-                return name, seed, told[1] if len(told) > 1 else told[0]
+                return name, seed, reported[1] if len(reported) > 1 else reported[0]
     return name, None, ""
 
 

@@ -68,7 +68,7 @@ class SimApiServer(Objects):
         self.shunned: dict[Process, float] = {}
         """Processes whose lease requests are answered late until a time, and refused from then on."""
         self.held: dict[Process, float] = {}
-        """Processes whose lease writes take effect so many seconds late, after they were given up."""
+        """Processes whose lease writes take effect this many seconds late, after they were given up."""
         self._rng = rng
         self._trace = trace
         self._streams: dict[Stream, None] = {}

@@ -61,15 +61,15 @@ class Routes(Provider[CustomObject]):
             self._clock.shift(spec["seconds"])
         if spec.get("loops"):
             self._router.enqueue(item.meta.key)
-        told = [Problem("Bad", spec["error"])] if "error" in spec else []
-        told += [Problem("Odd", spec["warning"], severity="warning")] if "warning" in spec else []
+        reported = [Problem("Bad", spec["error"])] if "error" in spec else []
+        reported += [Problem("Odd", spec["warning"], severity="warning")] if "warning" in spec else []
         return Translation(
             records=tuple(
                 make_record(name, id=view.record_id("routes", name), body={"uri": uri})
                 for name, uri in spec.get("records", {}).items()
             ),
             claims=tuple(make_claim(service) for service in spec.get("claims", ())),
-            problems=(*missing, *told),
+            problems=(*missing, *reported),
             holds=(Hold("routes", f"{namespace}_{item.meta.name}_"),),
         )
 

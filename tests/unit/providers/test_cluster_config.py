@@ -35,12 +35,12 @@ class Follower(ChangeSink):
 
     def __init__(self, **options: Any) -> None:
         chosen = Options(**options)
-        self.told: list[tuple[str, AdminAddress | None]] = []
+        self.addresses: list[tuple[str, AdminAddress | None]] = []
         self.world = World(resources(chosen))
         self.registry = Registry(self.world, chosen, self, clock=FakeClock(), rng=random.Random(0))
 
     def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
-        self.told.append((name, address))
+        self.addresses.append((name, address))
 
     def set(self, item: CustomObject) -> None:
         self.world.stores["ApisixClusterConfig"].set(item)
@@ -55,7 +55,7 @@ def test_each_change_of_the_address_is_reported_once() -> None:
     follower = Follower()
     for item in (at(HERE), at(HERE), at(THERE), at(HERE)):
         follower.set(item)
-    assert follower.told == [("default", HERE), ("default", THERE), ("default", HERE)]
+    assert follower.addresses == [("default", HERE), ("default", THERE), ("default", HERE)]
 
 
 @pytest.mark.parametrize("change", ["delete", "without admin", "not ours"])
@@ -66,7 +66,7 @@ def test_the_settings_count_again_when_the_address_goes(change: str) -> None:
         follower.delete(at(HERE))
     else:
         follower.set(config() if change == "without admin" else config({"baseURL": URL}, ingressClassName="other"))
-    assert follower.told == [("default", HERE), ("default", None)]
+    assert follower.addresses == [("default", HERE), ("default", None)]
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_what_cannot_be_used_changes_nothing(bad: CustomObject) -> None:
     follower.set(at(HERE))
     follower.set(bad)
     follower.set(at(HERE))
-    assert follower.told == [("default", HERE)]
+    assert follower.addresses == [("default", HERE)]
 
 
 def test_an_object_not_named_like_a_cluster_moves_no_cluster() -> None:
     follower = Follower()
     follower.set(config({"baseURL": URL}, name="other"))
-    assert follower.told == []
+    assert follower.addresses == []

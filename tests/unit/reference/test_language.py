@@ -32,6 +32,11 @@ def phrases(file: str, text: str) -> list[tuple[int, str]]:
         "Somebody else changed it.",
         "A gateway refuses the record.",
         "Why it cannot lead, for people.",
+        "The gateway does not answer.",
+        "There was no answer within 5 s.",
+        "Requests are answered with 404.",
+        "At most so many records are read.",
+        "Records wait for each other in a circle.",
     ],
 )
 def test_reports_phrases_that_the_guide_rules_out(text: str) -> None:
@@ -47,6 +52,7 @@ def test_reports_phrases_that_the_guide_rules_out(text: str) -> None:
         "deletes are held back",
         "the limit is 24; split the object",
         "a gateway refuses connections",
+        "The gateway does not respond.",
     ],
 )
 def test_accepts_plain_english(text: str) -> None:

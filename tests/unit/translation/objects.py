@@ -132,7 +132,7 @@ def pem(serial: int = 1, *, names: tuple[str, ...] = ("a.example.com",)) -> Pem:
     )
 
 
-def told(translation: Translation) -> list[str]:
+def reported(translation: Translation) -> list[str]:
     """Return the problems in short: severity, code and path."""
     return [f"{item.severity} {item.code} {item.path}".rstrip() for item in translation.problems]
 

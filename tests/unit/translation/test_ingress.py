@@ -18,9 +18,9 @@ from tests.unit.translation.objects import (
     ingress_rule,
     make,
     pem,
+    reported,
     secret,
     service,
-    told,
     world,
 )
 from translation.core.options import Options
@@ -79,7 +79,7 @@ def test_exact_path_wins_over_a_prefix_of_the_same_text(kinds: tuple[str, str]) 
 def test_the_last_of_two_equal_paths_is_used_and_the_other_is_reported(kinds: tuple[str, str]) -> None:
     rules = [ingress_rule("/a", kind, port=port) for kind, port in zip(kinds, (80, 81), strict=True)]
     got = translate(ingress(*rules), service(ports=[{"name": "a", "port": 80}, {"name": "b", "port": 81}]))
-    assert told(got) == ["warning PathTwice spec.rules[0].http.paths[0]"]
+    assert reported(got) == ["warning PathTwice spec.rules[0].http.paths[0]"]
     assert len(got.records) == 1
     assert [claim.port for claim in got.claims] == [81]
 
@@ -103,12 +103,12 @@ def test_the_default_backend_receives_unmatched_requests() -> None:
 
 def test_default_backend_alone_is_enough_and_its_mistakes_name_it() -> None:
     got = translate(ingress(defaultBackend={"service": {"name": "nope", "port": {"number": 80}}}))
-    assert told(got) == ["error ServiceNotFound spec.defaultBackend.service.name"]
+    assert reported(got) == ["error ServiceNotFound spec.defaultBackend.service.name"]
 
 
 def test_port_is_needed() -> None:
     got = translate(ingress(defaultBackend={"service": {"name": "web"}}), service())
-    assert told(got) == ["error InvalidSpec spec.defaultBackend.service.port"]
+    assert reported(got) == ["error InvalidSpec spec.defaultBackend.service.port"]
 
 
 def test_claims_carry_what_annotations_set() -> None:
@@ -126,13 +126,13 @@ def test_services_of_another_namespace_may_be_named_unless_a_grant_is_needed() -
     got = translate(raw, service(namespace="b"))
     assert got.claims == (UpstreamClaim(target, 80, overrides=UpstreamOverrides()),)
     refused = translate(raw, service(namespace="b"), options=Options(cross_namespace="grant"))
-    assert told(refused) == ["error ServiceNotFound spec.rules[0].http.paths[0].backend.service.name"]
+    assert reported(refused) == ["error ServiceNotFound spec.rules[0].http.paths[0].backend.service.name"]
     assert refused.claims == ()
 
 
 def test_spec_that_does_not_fit_is_reported_with_its_path() -> None:
     got = translate(ingress({"http": {"paths": [{"path": "/", "pathType": "Regex", "backend": {}}]}}))
-    assert told(got) == ["error InvalidSpec spec.rules[0].http.paths[0].pathType"]
+    assert reported(got) == ["error InvalidSpec spec.rules[0].http.paths[0].pathType"]
     (hold,) = got.holds
     assert hold.prefix == "ing_default_ing_"
 
@@ -144,7 +144,7 @@ def test_null_counts_as_absent() -> None:
 
 def test_host_and_path_that_cannot_be_are_refused() -> None:
     got = translate(ingress(ingress_rule("/a\x00", host="a b")), service())
-    assert told(got) == [
+    assert reported(got) == [
         "error ControlCharacter spec.rules[0].http.paths[0].path",
         "error InvalidHost spec.rules[0].host",
     ]
@@ -207,19 +207,19 @@ def test_a_host_that_the_certificate_does_not_cover_is_reported() -> None:
 
 def test_a_certificate_without_hosts_is_rejected() -> None:
     got = translate(ingress(tls=[{"secretName": "cert"}]), tls_secret(6, ()))
-    assert told(got) == ["error NoHosts spec.tls[0].secretName"]
+    assert reported(got) == ["error NoHosts spec.tls[0].secretName"]
 
 
 def test_an_entry_without_a_secret_is_ignored_and_reported() -> None:
     got = translate(ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"]}]), service())
-    assert told(got) == ["warning SecretNotNamed spec.tls[0].secretName"]
+    assert reported(got) == ["warning SecretNotNamed spec.tls[0].secretName"]
     assert len(got.records) == 1
 
 
 def test_bad_certificate_fails_the_whole_ingress() -> None:
     bad = secret("cert", tls__crt=pem(1).certificate, tls__key=pem(2).key)
     got = translate(ingress(ingress_rule(), tls=[{"secretName": "cert"}]), service(), bad)
-    assert told(got) == ["error InvalidCertificate spec.tls[0].secretName"]
+    assert reported(got) == ["error InvalidCertificate spec.tls[0].secretName"]
     assert got.records == ()
 
 
@@ -231,5 +231,5 @@ def test_expired_certificate_of_an_ingress_is_published_with_a_warning() -> None
         translate_ingress(get(found, "Ingress", "ing"), found.view(), OPTIONS, now=datetime(2020, 1, day, tzinfo=UTC))
         for day in (1, 2)
     ]
-    assert [told(got) for got in translated] == [[], ["warning CertificateExpired spec.tls[0].secretName"]]
+    assert [reported(got) for got in translated] == [[], ["warning CertificateExpired spec.tls[0].secretName"]]
     assert translated[0].records == translated[1].records

@@ -1,12 +1,12 @@
 """ApisixPluginConfig: what the golden cases leave open."""
 
-from tests.unit.translation.objects import OPTIONS, get, make, told, world
+from tests.unit.translation.objects import OPTIONS, get, make, reported, world
 from translation.plugin_config import translate_plugin_config
 
 
 def test_spec_that_does_not_fit_keeps_what_a_gateway_has() -> None:
     found = world(make("ApisixPluginConfig", "pc", spec={"plugins": [{"enable": True}]}))
     got = translate_plugin_config(get(found, "ApisixPluginConfig", "pc"), found.view(), OPTIONS)
-    assert told(got) == ["error InvalidSpec spec.plugins[0].name"]
+    assert reported(got) == ["error InvalidSpec spec.plugins[0].name"]
     (hold,) = got.holds
     assert hold.names == {"default_pc"}

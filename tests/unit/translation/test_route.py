@@ -16,12 +16,12 @@ from tests.unit.translation.objects import (
     get,
     make,
     pem,
+    reported,
     route,
     rule,
     secret,
     service,
     slice_of,
-    told,
     upstream,
     world,
 )
@@ -53,7 +53,7 @@ def test_every_mistake_is_reported_and_nothing_is_published() -> None:
         ),
         service(),
     )
-    assert told(got) == [
+    assert reported(got) == [
         "error ServiceNotFound spec.http[0].backends[0].serviceName",
         "error PortNotFound spec.http[0].backends[1].servicePort",
         "error SecretNotFound spec.http[1].plugins[0].secretRef",
@@ -122,12 +122,12 @@ def test_a_service_without_ports_is_reported() -> None:
 def test_external_name_needs_no_ports() -> None:
     got = translate(route(rule()), service(ports=[], type="ExternalName", externalName="a.example.com"))
     assert got.claims == (UpstreamClaim(WEB, 80),)
-    assert told(got) == []
+    assert reported(got) == []
 
 
 def test_bad_settings_of_an_upstream_fail_the_route_with_their_own_path() -> None:
     got = translate(route(rule()), service(), upstream(retries=-1))
-    assert told(got) == ["error InvalidSpec spec.http[0].backends[0].serviceName"]
+    assert reported(got) == ["error InvalidSpec spec.http[0].backends[0].serviceName"]
     assert got.problems[0].message.startswith("ApisixUpstream default/web: spec.retries: ")
 
 
@@ -135,7 +135,7 @@ def test_settings_that_need_a_missing_secret_fail_the_route_and_wait_for_it() ->
     found = world(route(rule()), service(), upstream(tlsSecret={"name": "cli", "namespace": "b"}))
     view = found.view()
     got = translate_route(get(found, "ApisixRoute", "route"), view, OPTIONS)
-    assert told(got) == ["error SecretNotFound spec.http[0].backends[0].serviceName"]
+    assert reported(got) == ["error SecretNotFound spec.http[0].backends[0].serviceName"]
     assert ObjectKey("Secret", "b", "cli") in view.reads
 
 
@@ -156,7 +156,7 @@ def test_rule_answered_by_a_plugin_config_has_empty_plugins() -> None:
 def test_plugin_config_of_a_foreign_class_is_not_found() -> None:
     config = make("ApisixPluginConfig", "pc", spec={"plugins": [], "ingressClassName": "other"})
     got = translate(route(rule(plugin_config_name="pc")), service(), config, options=Options(ingress_class="apisix"))
-    assert told(got) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
+    assert reported(got) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
     assert "has class other" in got.problems[0].message
 
 
@@ -181,7 +181,7 @@ def test_subset_does_nothing_where_the_cluster_address_is_the_node() -> None:
     backend = {"serviceName": "web", "servicePort": 80, "subset": "s", "resolveGranularity": "service"}
     unknown = translate(route(rule(backends=[backend])), service())
     known = translate(route(rule(backends=[backend])), service(), upstream(subsets=[{"name": "s", "labels": {}}]))
-    assert told(unknown) == told(known) == ["warning SubsetUnused spec.http[0].backends[0].serviceName"]
+    assert reported(unknown) == reported(known) == ["warning SubsetUnused spec.http[0].backends[0].serviceName"]
     assert "remove resolveGranularity" in unknown.problems[0].message
     assert len(unknown.records) == 1
 
@@ -203,28 +203,28 @@ def test_absent_and_refused_cross_namespace_references_read_the_same() -> None:
     options = Options(cross_namespace="grant")
     absent, refused = (translate(raw, service(), *objects, options=options) for objects in ((), (config,)))
     assert absent.problems == refused.problems
-    assert told(absent) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
-    assert told(translate(raw, service(), config)) == []
+    assert reported(absent) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
+    assert reported(translate(raw, service(), config)) == []
 
 
 def test_filter_function_is_code() -> None:
     raw = route(rule(match={"filter_func": "function(vars) return true end"}))
-    assert told(translate(raw, service())) == []
+    assert reported(translate(raw, service())) == []
     got = translate(raw, service(), options=Options(code_plugins="refuse"))
-    assert told(got) == ["error CodeRefused spec.http[0].match.filter_func"]
+    assert reported(got) == ["error CodeRefused spec.http[0].match.filter_func"]
 
 
 @pytest.mark.parametrize("code", ["return true", "local x = 1 function(vars) end", "function"])
 def test_filter_that_is_not_a_function_is_reported(code: str) -> None:
     got = translate(route(rule(match={"filter_func": code})), service())
-    assert told(got) == ["error InvalidSpec spec.http[0].match.filter_func"]
+    assert reported(got) == ["error InvalidSpec spec.http[0].match.filter_func"]
 
 
 def test_code_in_a_plugin_config_is_refused_for_the_route_that_names_it() -> None:
     plugins = [{"name": "inspect", "enable": False}, {"name": "serverless-pre-function"}, {"name": "cors"}]
     config = make("ApisixPluginConfig", "pc", spec={"plugins": plugins})
     raw = route(rule(plugin_config_name="pc"))
-    assert told(translate(raw, service(), config)) == []
+    assert reported(translate(raw, service(), config)) == []
     got = translate(raw, service(), config, options=Options(code_plugins="refuse"))
     assert [str(problem) for problem in got.problems] == [
         "spec.http[0].plugin_config_name: ApisixPluginConfig default/pc: spec.plugins[1].name: plugin "
@@ -235,7 +235,7 @@ def test_code_in_a_plugin_config_is_refused_for_the_route_that_names_it() -> Non
 def test_an_invalid_plugin_config_reports_it_in_its_own_status() -> None:
     config = make("ApisixPluginConfig", "pc", spec={"plugins": [{"name": 7}]})
     raw = route(rule(plugin_config_name="pc"))
-    assert told(translate(raw, service(), config, options=Options(code_plugins="refuse"))) == []
+    assert reported(translate(raw, service(), config, options=Options(code_plugins="refuse"))) == []
 
 
 def test_refused_code_of_a_route_is_not_protected_in_a_gateway() -> None:
@@ -247,7 +247,7 @@ def test_refused_code_of_a_route_is_not_protected_in_a_gateway() -> None:
 def test_weights_of_zero_throughout_are_reported() -> None:
     backends = [{"serviceName": "web", "servicePort": 80, "weight": 0} for _ in range(2)]
     got = translate(route(rule(backends=backends)), service())
-    assert told(got) == ["warning WeightsZero spec.http[0].backends"]
+    assert reported(got) == ["warning WeightsZero spec.http[0].backends"]
     assert len(got.records) == 1
 
 
@@ -256,7 +256,7 @@ def test_external_upstream_of_a_foreign_class_is_not_found() -> None:
     raw = route(rule(backends=[], upstreams=[{"name": "ext"}]))
     ext = upstream("ext", externalNodes=nodes, ingressClassName="other")
     got = translate(raw, ext, options=Options(ingress_class="apisix"))
-    assert told(got) == ["error UpstreamNotFound spec.http[0].upstreams[0].name"]
+    assert reported(got) == ["error UpstreamNotFound spec.http[0].upstreams[0].name"]
     assert got.problems[0].message == (
         "ApisixUpstream default/ext has class other, which belongs to another controller; "
         "set its spec.ingressClassName to apisix"
@@ -266,7 +266,7 @@ def test_external_upstream_of_a_foreign_class_is_not_found() -> None:
 def test_external_upstream_that_cannot_be_made_fails_the_route() -> None:
     raw = route(rule(backends=[], upstreams=[{"name": "ext"}]))
     ext = upstream("ext", externalNodes=[{"name": "Not A Host", "type": "Domain"}], retries=1)
-    assert told(translate(raw, ext)) == ["error InvalidNode spec.http[0].upstreams[0].name"]
+    assert reported(translate(raw, ext)) == ["error InvalidNode spec.http[0].upstreams[0].name"]
 
 
 def test_stream_route_has_plugins_and_the_name_of_the_server() -> None:
@@ -296,11 +296,13 @@ def test_pair_of_a_client_certificate_that_does_not_match_fails_the_route() -> N
         upstream(tlsSecret={"name": "secret", "namespace": "default"}),
         secret(tls__crt=pem(1).certificate, tls__key=pem(2).key),
     )
-    assert told(translate(route(rule()), *objects)) == ["error InvalidCertificate spec.http[0].backends[0].serviceName"]
+    assert reported(translate(route(rule()), *objects)) == [
+        "error InvalidCertificate spec.http[0].backends[0].serviceName"
+    ]
 
 
 def test_name_with_a_control_character_is_refused() -> None:
-    assert told(translate(route(rule("a\nb")), service())) == ["error ControlCharacter spec.http[0].name"]
+    assert reported(translate(route(rule("a\nb")), service())) == ["error ControlCharacter spec.http[0].name"]
 
 
 def test_an_empty_object_has_no_fields() -> None:

@@ -5,7 +5,7 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.state.claims import UpstreamClaim
-from tests.unit.translation.objects import OPTIONS, bodies, claim, get, pem, secret, service, told, upstream, world
+from tests.unit.translation.objects import OPTIONS, bodies, claim, get, pem, reported, secret, service, upstream, world
 from translation.core.options import Options
 from translation.core.result import NOTHING, Translation
 from translation.upstream import translate_upstream
@@ -50,11 +50,11 @@ def test_upstream_that_is_claimed_weakly_is_only_updated() -> None:
 )
 def test_a_key_that_no_gateway_hashes_is_reported(where: str, key: str, fits: bool) -> None:
     got = translate(upstream(loadbalancer={"type": "chash", "hashOn": where, "key": key}, **EXTERNAL))
-    assert told(got) == ([] if fits else ["error InvalidSpec spec.loadbalancer.key"])
+    assert reported(got) == ([] if fits else ["error InvalidSpec spec.loadbalancer.key"])
 
 
 def test_an_unused_hash_key_is_ignored() -> None:
-    assert told(translate(upstream(loadbalancer={"type": "roundrobin", "key": "?"}, **EXTERNAL))) == []
+    assert reported(translate(upstream(loadbalancer={"type": "roundrobin", "key": "?"}, **EXTERNAL))) == []
 
 
 def test_deleted_upstream_is_nothing() -> None:
@@ -94,20 +94,20 @@ def test_external_node(node: JsonObject, want: JsonObject) -> None:
 )
 def test_bad_external_node_is_reported(node: JsonObject, want: str) -> None:
     got = translate(upstream(externalNodes=[node]), service("ext"))
-    assert told(got) == [want]
+    assert reported(got) == [want]
     assert got.records == ()
 
 
 def test_settings_of_every_port_are_checked() -> None:
     check = {"active": {"healthy": {"interval": "500ms"}}}
     got = translate(upstream(portLevelSettings=[{"port": 80, "healthCheck": check}]), service())
-    assert told(got) == ["error InvalidSpec spec.portLevelSettings[0].healthCheck.active.healthy.interval"]
+    assert reported(got) == ["error InvalidSpec spec.portLevelSettings[0].healthCheck.active.healthy.interval"]
 
 
 def test_port_settings_do_not_apply_to_external_nodes() -> None:
     level = {"port": 80, "tlsSecret": {"name": "none", "namespace": "default"}}
     got = translate(upstream(**EXTERNAL, portLevelSettings=[level]))
-    assert told(got) == []
+    assert reported(got) == []
     assert len(got.records) == 1
 
 
@@ -115,23 +115,23 @@ def test_a_mistake_in_common_settings_is_reported_once_at_its_field() -> None:
     check: JsonObject = {"active": {"healthy": {}}}
     levels = [{"port": 80, "retries": 1}, {"port": 81}]
     got = translate(upstream(healthCheck=check, portLevelSettings=levels), service())
-    assert told(got) == ["error InvalidSpec spec.healthCheck.active.healthy.interval"]
+    assert reported(got) == ["error InvalidSpec spec.healthCheck.active.healthy.interval"]
 
 
 def test_missing_secret_of_a_port_is_reported_at_its_port() -> None:
     level = {"port": 81, "tlsSecret": {"name": "none", "namespace": "default"}}
     got = translate(upstream(portLevelSettings=[{"port": 80}, level]), service())
-    assert told(got) == ["error SecretNotFound spec.portLevelSettings[1].tlsSecret"]
+    assert reported(got) == ["error SecretNotFound spec.portLevelSettings[1].tlsSecret"]
 
 
 def test_spec_that_does_not_fit_is_reported() -> None:
-    assert told(translate(upstream(retries="x"))) == ["error InvalidSpec spec.retries"]
+    assert reported(translate(upstream(retries="x"))) == ["error InvalidSpec spec.retries"]
 
 
 def test_rewritten_host_must_be_there_for_every_port() -> None:
     levels = [{"port": 80, "passHost": "rewrite"}, {"port": 81, "upstreamHost": "a.example.com"}]
     got = translate(upstream(portLevelSettings=levels), service())
-    assert told(got) == ["error InvalidSpec spec.portLevelSettings[0].upstreamHost"]
+    assert reported(got) == ["error InvalidSpec spec.portLevelSettings[0].upstreamHost"]
 
 
 def test_client_certificate_is_sent_and_the_key_is_in_no_repr() -> None:

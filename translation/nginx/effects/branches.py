@@ -101,9 +101,9 @@ class Site:
         """The condition that a request was received over http; behind a front proxy, by that proxy."""
         if not self.forwarded:
             return ("scheme", "==", "http")
-        told = ("original_x_forwarded_proto", "==", "http")
-        untold = ("AND", ("original_x_forwarded_proto", "!", "~~", "."), ("scheme", "==", "http"))
-        return ("OR", told, untold)
+        forwarded = ("original_x_forwarded_proto", "==", "http")
+        direct = ("AND", ("original_x_forwarded_proto", "!", "~~", "."), ("scheme", "==", "http"))
+        return ("OR", forwarded, direct)
 
 
 def may_reach(site: Site, url: str) -> bool:

@@ -140,9 +140,9 @@ def _served(
         plugins |= _passing(site, scheme, check, backend)
         own, guards = own_requests(site), (*limit_functions(site), *guard.functions)
         trusts = check is not None or guard.sets_headers or reads_underscores(site)
-        told = (*header_names(site, trusts=trusts), *forwarded(site, scheme))
+        header_functions = (*header_names(site, trusts=trusts), *forwarded(site, scheme))
         guards = (*guards, *backend_tls(site, scheme))
-        plugins |= attached([*told, *guards, *mirror(site), *changed_answers(site), *own])
+        plugins |= attached([*header_functions, *guards, *mirror(site), *changed_answers(site), *own])
         if own and "413" in shown_statuses(site):
             plugins.pop("client-control", None)
         fields["timeout"] = timeouts(site)

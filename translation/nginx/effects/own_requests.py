@@ -103,13 +103,13 @@ def _errors(site: Site) -> JsonObject | None:
     source, backend = site.location.source, site.location.backend
     if not codes or source is None or backend is None:
         return None
-    told = {
+    headers = {
         "X-Namespace": site.namespace,
         "X-Ingress-Name": source.meta.name,
         "X-Service-Name": backend.name,
         "X-Service-Port": backend.port.name or str(backend.port.number),
     }
-    body: JsonObject = {"codes": dict.fromkeys(codes, True), "headers": told}
+    body: JsonObject = {"codes": dict.fromkeys(codes, True), "headers": headers}
     body["without"] = 500 if not own and "404" in codes else 404
     if site.values.flag("disable-proxy-intercept-errors", site.config.flag("disable-proxy-intercept-errors")):
         body["own_only"] = True

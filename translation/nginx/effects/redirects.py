@@ -11,7 +11,7 @@ from translation.nginx.effects.requests import NAMED, numbered, whole
 from translation.nginx.options import CATCH_ALL
 from translation.nginx.tables.values import Values
 
-_TOLD_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
+_FORWARDED_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
 _NO_HOST = ("http_host", "!", "~~", ".")
 _TEMPORAL, _PERMANENT = range(300, 308), range(300, 309)
 
@@ -68,8 +68,8 @@ def https_redirects(site: Site) -> tuple[Branch, ...]:
     forced = _is_forced(site)
     if forced or _has_certificate(site):
         when = [("host", "!", "in", list(site.plain_aliases))] if site.plain_aliases and not forced else []
-        told = (_to_https(site, "$original_x_forwarded_host", _TOLD_HOST, *when),) if site.forwarded else ()
-        return (*told, _to_https(site, "$host", *when))
+        forwarded = (_to_https(site, "$original_x_forwarded_host", _FORWARDED_HOST, *when),) if site.forwarded else ()
+        return (*forwarded, _to_https(site, "$host", *when))
     if site.server.host == CATCH_ALL and site.location.source and _asks_for_https(site):
         return (_to_https(site, CATCH_ALL, _NO_HOST),)  # The server itself has a certificate: the default one.
     return ()

@@ -29,7 +29,7 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     header = site.config.text("forwarded-for-header").lower().replace("-", "_")
     headers: dict[str, str] = {
         "X-Original-Forwarded-For": f"$http_{header}",
-        "X-Original-Forwarded-Host": _told_host(site.config.text("forwarded-host-header")),
+        "X-Original-Forwarded-Host": _forwarded_host(site.config.text("forwarded-host-header")),
         "Forwarded": "$original_forwarded",
         "X-Forwarded-Scheme": scheme,
         "X-Scheme": scheme,
@@ -67,11 +67,11 @@ def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:
     address = (Function(ADDRESS, {}),) if scheme_of(site) in ("grpc", "grpcs") else ()
     if not site.forwarded:
         return address
-    told = {"port": _PORTS[scheme], "keeps_host": bool(_vhost(site))}
-    return (*address, Function(FORWARDED, {"forwarded": told}))
+    values = {"port": _PORTS[scheme], "keeps_host": bool(_vhost(site))}
+    return (*address, Function(FORWARDED, {"forwarded": values}))
 
 
-def _told_host(header: str) -> str:
+def _forwarded_host(header: str) -> str:
     name = header.lower().replace("-", "_")
     return "$original_x_forwarded_host" if name == "x_forwarded_host" else f"$http_{name}"
 

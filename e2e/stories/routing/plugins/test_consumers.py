@@ -91,8 +91,10 @@ def test_a_key_of_another_consumer_is_reported_and_passes_on_when_that_consumer_
     consumer(scene, "first", keyAuth={"value": {"key": shared}})
     assert until_let_in(scene, key(shared)) == username(scene, "first")
     consumer(scene, "second", keyAuth={"value": {"key": shared}})
-    told = scene.wait_aborted("ApisixConsumer", "second", "duplicate key of plugin key-auth", username(scene, "first"))
-    assert shared not in str(told["status"])
+    reported = scene.wait_aborted(
+        "ApisixConsumer", "second", "duplicate key of plugin key-auth", username(scene, "first")
+    )
+    assert shared not in str(reported["status"])
     assert until_let_in(scene, key(shared)) == username(scene, "first")
     scene.delete("ApisixConsumer", "first")
     wait_until(lambda: until_let_in(scene, key(shared)), lambda got: got == username(scene, "second"), "the key's move")

@@ -52,7 +52,7 @@ async def test_garbage_and_unknown_events_are_survived(server: FakeApiServer, tm
     async with reflecting(server, tmp_path) as harness:
         begun = 0
         for number, line in enumerate((b"<html>\n", b"[]\n", b'{"type":"NEWS","object":{}}\n', b"{}\n", b"\xff\n")):
-            # The server may not have noticed yet that the last watch was left: what it is told then reaches nobody.
+            # The server may not have noticed yet that the last watch was closed, and would send the line to it.
             await harness.until(lambda n=begun: server.count("watch", harness.plural) > n, "a new watch")  # type: ignore[misc]
             server.order(harness.plural, line)
             await harness.until(lambda n=number: len(harness.notes.failures) > n, "a failure")  # type: ignore[misc]

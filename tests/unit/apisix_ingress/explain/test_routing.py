@@ -191,8 +191,8 @@ def route(name: str, uri: str, **fields: Any) -> dict[str, Any]:
 def reasons(request: ProbeRequest, *bodies: dict[str, Any]) -> dict[str, str]:
     # As a gateway has them after a restart: the smallest id first.
     choice = choose(request, [RouteFacts(body["id"], body) for body in sorted(bodies, key=lambda body: body["id"])])
-    told = {found.route.id: f"{found.outcome}: {found.reason}" for found in choice.candidates}
-    return told | {found.route.id: found.reason for found in choice.missed}
+    reported = {found.route.id: f"{found.outcome}: {found.reason}" for found in choice.candidates}
+    return reported | {found.route.id: found.reason for found in choice.missed}
 
 
 GET = ProbeRequest("GET", "http", "shop.org", "/cart/items?x=1")
@@ -243,31 +243,31 @@ GET = ProbeRequest("GET", "http", "shop.org", "/cart/items?x=1")
     ],
 )
 def test_the_loser_learns_the_reason(loser: dict[str, Any], want: str) -> None:
-    told = reasons(GET, route("w", "/cart/*", host="shop.org"), loser)
-    assert told["w"].startswith("wins: host shop.org, uri /cart/*")
-    assert told[loser["id"]] == want
+    reported = reasons(GET, route("w", "/cart/*", host="shop.org"), loser)
+    assert reported["w"].startswith("wins: host shop.org, uri /cart/*")
+    assert reported[loser["id"]] == want
 
 
 def test_exact_uri_beats_a_prefix() -> None:
-    told = reasons(GET, route("w", "/cart/items"), route("l", "/cart/*", priority=9))
-    assert told["l"] == "loses: its uri /cart/* is a prefix, /cart/items is the exact path"
+    reported = reasons(GET, route("w", "/cart/items"), route("l", "/cart/*", priority=9))
+    assert reported["l"] == "loses: its uri /cart/* is a prefix, /cart/items is the exact path"
 
 
 def test_a_credential_is_compared_and_not_shown() -> None:
     other = route("l", "/p", vars=[["http_x_api_key", "in", ["a-secret", "b-secret"]]])
     without = route("m", "/p", vars=[["arg_token", "==", "a-secret"]])
-    told = reasons(ProbeRequest("GET", "http", "", "/p", headers={"x-api-key": "c-secret"}), other, without)
-    assert told["l"] == "loses: vars: http_x_api_key in [hidden], but it is [hidden]"
-    assert told["m"] == "loses: vars: arg_token == [hidden], but it is absent"
+    reported = reasons(ProbeRequest("GET", "http", "", "/p", headers={"x-api-key": "c-secret"}), other, without)
+    assert reported["l"] == "loses: vars: http_x_api_key in [hidden], but it is [hidden]"
+    assert reported["m"] == "loses: vars: arg_token == [hidden], but it is absent"
 
 
 def test_a_pattern_that_takes_too_long_is_ignored() -> None:
     slow = route("l", "/p", vars=[["arg_x", "~~", "(a|aa)+$"]])
-    told = reasons(ProbeRequest("GET", "http", "", "/p?x=" + "a" * 60 + "b"), slow)
-    assert told["l"].endswith("the regular expression takes too long")
+    reported = reasons(ProbeRequest("GET", "http", "", "/p?x=" + "a" * 60 + "b"), slow)
+    assert reported["l"].endswith("the regular expression takes too long")
 
 
 def test_an_unknown_value_does_not_matter_if_other_conditions_decide() -> None:
     never = route("l", "/p", vars=[["remote_addr", "==", "10.0.0.1"], ["arg_x", "==", "1"]])
-    told = reasons(ProbeRequest("GET", "http", "", "/p?x=2"), never)
-    assert told["l"] == "loses: vars: arg_x == '1', but it is '2'"
+    reported = reasons(ProbeRequest("GET", "http", "", "/p?x=2"), never)
+    assert reported["l"] == "loses: vars: arg_x == '1', but it is '2'"

@@ -192,8 +192,8 @@ def test_dropped_lines_are_counted_once_there_is_room(format: Literal["json", "c
         structlog.get_logger().info("record.put")
     output.full = False
     logging.getLogger("asyncio").warning("took 3 seconds")
-    told, line = output.lines()
-    assert ("log.incomplete" in told, "3" in told, "took 3 seconds" in line) == (True, True, True)
+    reported, line = output.lines()
+    assert ("log.incomplete" in reported, "3" in reported, "took 3 seconds" in line) == (True, True, True)
 
 
 def test_the_program_ends_with_an_unread_log_pipe() -> None:

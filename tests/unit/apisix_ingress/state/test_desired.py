@@ -208,7 +208,7 @@ def test_a_hold_covers_both_ids_of_a_name_but_no_other_name() -> None:
         (wide_id(f"{name}_80"), f"{name}_80"): False,
         ("9", ""): False,
     }
-    assert {(id_, told): desired.is_held(RecordKey("upstreams", id_), told) for id_, told in held} == held
+    assert {(id_, reported): desired.is_held(RecordKey("upstreams", id_), reported) for id_, reported in held} == held
     assert not desired.is_held(RecordKey("routes", "849e9177"), name)
 
 
@@ -244,8 +244,8 @@ def test_conflicting_records_of_older_owners_are_returned_youngest_first(
     newest = make_rule("n", "cors")
     desired.replace(make_claimant("x", created="9"), [newest])
     desired.replace(make_claimant("m"), [make_rule("m", "csrf"), make_record("cors")])
-    told = {record.name: list(desired.older_takers(record.key, "c")) for record in (*rules.values(), newest)}
-    assert told == {"z": [], "a": [rules[OLD].key], "n": [rules[NEW].key, rules[OLD].key]}
+    reported = {record.name: list(desired.older_takers(record.key, "c")) for record in (*rules.values(), newest)}
+    assert reported == {"z": [], "a": [rules[OLD].key], "n": [rules[NEW].key, rules[OLD].key]}
     assert list(desired.older_takers(make_rule("m").key, "c")) == []
     assert list(desired.older_takers(make_record("cors").key, "c")) == []
     desired.replace(OLD, [make_rule("z", "echo")])

@@ -131,10 +131,10 @@ async def test_only_the_first_refused_records_are_listed_and_the_others_counted(
 async def test_an_unreachable_cluster_shows_the_reason_and_the_other_is_unaffected() -> None:
     down = ScriptedCluster("down", taken_over=False, outage=AWAY)
     async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as harness:
-        up, told = (await harness.data("overview"))["clusters"]
+        up, reported = (await harness.data("overview"))["clusters"]
         assert (up["state"], up["reason"], up["version"]) == ("in sync", "", "APISIX/3.17.0")
-        assert (told["state"], told["reason"], told["breaker_open"]) == ("unreachable", AWAY.cause, True)
-        assert (told["headline"], told["since"]) == ("Not reachable", "2026-11-22T08:55:30Z")
+        assert (reported["state"], reported["reason"], reported["breaker_open"]) == ("unreachable", AWAY.cause, True)
+        assert (reported["headline"], reported["since"]) == ("Not reachable", "2026-11-22T08:55:30Z")
         shown = (await harness.ask("/status")).text
         assert "Not reachable since" in shown
         assert "10.0.0.9:9180: Connection refused" in shown
@@ -145,9 +145,13 @@ async def test_outage_that_a_former_leader_saw_is_not_reported() -> None:
     harness = stage_of(shop(), clusters=[former])
     harness.controller.leads, harness.controller.leader = False, "pod-b_2"
     async with served(harness):
-        (told,) = (await harness.data("overview"))["clusters"]
-        assert (told["state"], told["reason"], told["breaker_open"]) == ("not written by this replica", "", False)
-        assert told["records"]["unknown"] == told["records"]["wanted"] > 0
+        (reported,) = (await harness.data("overview"))["clusters"]
+        assert (reported["state"], reported["reason"], reported["breaker_open"]) == (
+            "not written by this replica",
+            "",
+            False,
+        )
+        assert reported["records"]["unknown"] == reported["records"]["wanted"] > 0
 
 
 @pytest.mark.parametrize(

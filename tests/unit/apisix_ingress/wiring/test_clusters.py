@@ -108,8 +108,8 @@ def test_each_address_has_its_own_ledger() -> None:
 def test_risky_address_of_an_object_is_reported_without_its_key(address: AdminAddress, words: str) -> None:
     with capture_logs() as logs:
         connect().move(address)
-    told = [line["caution"] for line in logs if line["event"] == "settings.caution"]
-    assert [words in line for line in told] == [True]
+    reported = [line["caution"] for line in logs if line["event"] == "settings.caution"]
+    assert [words in line for line in reported] == [True]
     assert address.key not in str(logs)
 
 

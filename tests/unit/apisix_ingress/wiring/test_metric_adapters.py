@@ -21,7 +21,7 @@ class Lags:
         self.lag = SyncLag(self.metrics, self.clock)
 
     def hand_out(self, *keys: RecordKey, waited: float) -> None:
-        """Let records follow from a change that was seen so many seconds ago."""
+        """Let records result from a change that was seen this many seconds ago."""
         self.lag.marked("default", keys, self.clock.monotonic() - waited)
 
     def seen(self) -> tuple[float | None, float | None]:

@@ -92,11 +92,11 @@ def test_host_is_held_from_the_first_object_on() -> None:
 def test_gateways_say_who_held_a_host_before_a_restart(there: set[str]) -> None:
     found, loop = running(route("evil", 1, BANK), route("victim", 5, BANK))
     assert serving(found, BANK) == {"evil"}
-    told: set[str] = set()
-    assert list(adopt_hosts(found, STRICT, {BANK: there}, told)) == [True]
+    reported: set[str] = set()
+    assert list(adopt_hosts(found, STRICT, {BANK: there}, reported)) == [True]
     loop.settle()
-    assert (serving(found, BANK), told) == ({"victim"}, {BANK})
-    assert list(adopt_hosts(found, STRICT, {BANK: {"evil"}}, told)) == []
+    assert (serving(found, BANK), reported) == ({"victim"}, {BANK})
+    assert list(adopt_hosts(found, STRICT, {BANK: {"evil"}}, reported)) == []
 
 
 def test_a_record_of_a_namespace_without_the_host_is_ignored() -> None:

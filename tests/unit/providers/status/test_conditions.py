@@ -98,35 +98,37 @@ TAKEN = "duplicate key of plugin key-auth found with consumer: "
 
 
 @pytest.mark.parametrize(
-    ("namespace", "username", "told"),
+    ("namespace", "username", "reported"),
     [
         ("default", "default_jack", f"{TAKEN}default_jack; use another credential"),
         ("red", "red_jack", "the credential for plugin key-auth cannot be used; use another one"),
         ("red", "by_hand", "the credential for plugin key-auth cannot be used; use another one"),
     ],
 )
-def test_the_owner_of_a_credential_is_named_only_within_its_namespace(namespace: str, username: str, told: str) -> None:
+def test_the_owner_of_a_credential_is_named_only_within_its_namespace(
+    namespace: str, username: str, reported: str
+) -> None:
     mine, others = make_record("mine", kind="consumers"), Record(RecordKey("consumers", f"{namespace}_jack"), "", {})
     world = make_world(mine)
     world.desired.replace(Claimant("", ObjectKey("ApisixConsumer", namespace, "jack")), [others])
     cluster = FakeCluster(states={mine.key: RecordState("waiting", f"PUT consumers/mine: {TAKEN}{username}")})
-    assert condition_of(world, cluster) == aborted(3, f"{mine.key}: PUT consumers/mine: {told}")
+    assert condition_of(world, cluster) == aborted(3, f"{mine.key}: PUT consumers/mine: {reported}")
 
 
 def test_the_owner_of_a_username_is_named_only_within_its_namespace() -> None:
     mine = make_record("mine", kind="consumers")
     message = "duplicate username of plugin basic-auth found with consumer: red_jack"
     cluster = FakeCluster(states={mine.key: RecordState("waiting", message)})
-    told = "the credential for plugin basic-auth cannot be used; use another one"
-    assert condition_of(make_world(mine), cluster) == aborted(3, f"{mine.key}: {told}")
+    reported = "the credential for plugin basic-auth cannot be used; use another one"
+    assert condition_of(make_world(mine), cluster) == aborted(3, f"{mine.key}: {reported}")
 
 
 def test_refusing_accepting_and_silent_clusters_are_named() -> None:
     west = FakeCluster("west", {ROUTE.key: RecordState("rejected", "uri: wrong type")})
     south = FakeCluster("south", {ROUTE.key: RecordState("pending")})
     got = condition_of(make_world(ROUTE), FakeCluster("east"), west, FakeCluster("north"), south)
-    told = f"cluster west: {ROUTE.key}: uri: wrong type; accepted by east, north; not confirmed yet by south"
-    assert got == aborted(3, told)
+    reported = f"cluster west: {ROUTE.key}: uri: wrong type; accepted by east, north; not confirmed yet by south"
+    assert got == aborted(3, reported)
 
 
 def test_a_cluster_without_records_of_the_object_is_not_named() -> None:

@@ -16,7 +16,7 @@ KEYLESS = RecordState("unreachable", "the gateway rejects the admin key (no toke
 REFUSED = RecordState("rejected", f"{AWAY}PUT routes/1: HTTP 503: a")
 
 
-def told(*clusters: FakeCluster) -> Condition:
+def reported(*clusters: FakeCluster) -> Condition:
     condition = Conditions(make_world(ROUTE, UPSTREAM), clusters).of(OWNER)
     assert condition is not None
     return condition
@@ -25,17 +25,17 @@ def told(*clusters: FakeCluster) -> Condition:
 @pytest.mark.parametrize("state", [DOWN, BEHIND])
 def test_a_condition_says_that_gateways_are_away(state: RecordState) -> None:
     down = {ROUTE.key: state, UPSTREAM.key: DOWN}
-    alone = told(FakeCluster(states=down))
+    alone = reported(FakeCluster(states=down))
     assert alone.message == AWAY + "; ".join(dict.fromkeys((state.message, DOWN.message)))
     assert (alone.status, alone.reason) == ("False", "ResourceSyncAborted")
-    among_others = told(FakeCluster("east", down), FakeCluster("west"), FakeCluster("south", {ROUTE.key: state}))
+    among_others = reported(FakeCluster("east", down), FakeCluster("west"), FakeCluster("south", {ROUTE.key: state}))
     assert is_away(alone.message)
     assert is_away(among_others.message)
     assert among_others.message.endswith("; accepted by west")
 
 
 def test_the_causes_of_a_condition_say_which_cluster_failed_and_how() -> None:
-    got = told(FakeCluster("east", {ROUTE.key: DOWN}), FakeCluster("west", {ROUTE.key: REFUSED}))
+    got = reported(FakeCluster("east", {ROUTE.key: DOWN}), FakeCluster("west", {ROUTE.key: REFUSED}))
     assert [(each.reason, each.message) for each in got.causes] == [
         ("GatewayUnavailable", f"cluster east: {DOWN.message}"),
         ("GatewayRejected", f"cluster west: {ROUTE.key}: {REFUSED.message}"),
@@ -44,16 +44,16 @@ def test_the_causes_of_a_condition_say_which_cluster_failed_and_how() -> None:
 
 @pytest.mark.parametrize("state", [KEYLESS, REFUSED])
 def test_a_refusal_takes_precedence_over_unreachable_gateways(state: RecordState) -> None:
-    assert not is_away(told(FakeCluster(states={ROUTE.key: state})).message)
-    assert not is_away(told(FakeCluster(states={ROUTE.key: DOWN, UPSTREAM.key: state})).message)
+    assert not is_away(reported(FakeCluster(states={ROUTE.key: state})).message)
+    assert not is_away(reported(FakeCluster(states={ROUTE.key: DOWN, UPSTREAM.key: state})).message)
     away = FakeCluster("east", {ROUTE.key: DOWN})
-    assert not is_away(told(away, FakeCluster("west", {ROUTE.key: state})).message)
-    assert not is_away(told(FakeCluster("west", {ROUTE.key: state}), away).message)
+    assert not is_away(reported(away, FakeCluster("west", {ROUTE.key: state})).message)
+    assert not is_away(reported(FakeCluster("west", {ROUTE.key: state}), away).message)
 
 
 def test_a_shortened_message_is_marked() -> None:
     long = RecordState("unreachable", f"PUT routes/1: HTTP 502: {'x' * 40_000}", is_away=True)
-    shortened = str(rendered(told(FakeCluster(states={ROUTE.key: long})))["message"])
+    shortened = str(rendered(reported(FakeCluster(states={ROUTE.key: long})))["message"])
     assert len(shortened) < 40_000
     assert is_away(shortened)
 

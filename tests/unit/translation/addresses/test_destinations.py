@@ -76,15 +76,15 @@ def referring() -> JsonObject:
     return route({**rule(), "backends": [], "upstreams": [{"name": "ext"}]})
 
 
-def told(found: World, owner: ObjectKey = EXT) -> list[str]:
+def reported(found: World, owner: ObjectKey = EXT) -> list[str]:
     return [str(problem) for problem in found.reports[owner].problems]
 
 
 def tried(host: str, *more: JsonObject, options: Options = STRICT) -> list[str]:
     """Return the problems of an external node, and check that it is published only without problems."""
     found = settle(*VICTIM, *more, node(host), referring(), options=options)
-    assert bool(bodies(found)) == (not told(found))
-    return told(found)
+    assert bool(bodies(found)) == (not reported(found))
+    return reported(found)
 
 
 OTHER_NAMES = (
@@ -270,7 +270,7 @@ def test_endpoints_of_other_namespaces_are_skipped_and_reported() -> None:
     names = slice_of(["web.victim.svc", "example.org"], name="web-2", addressType="FQDN")
     found = settle(*VICTIM, service(), route(rule()), hand_made, names, options=STRICT)
     assert nodes_of(found) == ["203.0.113.7", "example.org"]
-    (problem,) = told(found, ObjectKey("Service", "default", "web"))
+    (problem,) = reported(found, ObjectKey("Service", "default", "web"))
     assert problem == (
         "endpoints: 5 of 7 are skipped: '10.0.9.9' is an address in another namespace, which needs a ReferenceGrant "
         "there; add one, or remove the address"
@@ -321,7 +321,7 @@ def test_cluster_address_of_a_service_is_not_a_way_around() -> None:
 def test_external_name_of_a_backend_is_judged_as_a_reference_of_the_service() -> None:
     objects = (*VICTIM, outside("web.victim.svc", "web"), route(rule()))
     found = settle(*objects, options=STRICT)
-    (problem,) = told(found, ObjectKey("ApisixRoute", "default", "route"))
+    (problem,) = reported(found, ObjectKey("ApisixRoute", "default", "route"))
     assert "Service default/web: spec.externalName: 'web.victim.svc' is a name in another namespace" in problem
     assert bodies(found) == {}
     assert nodes_of(settle(*objects, grant("Service", "web"), options=STRICT)) == ["web.victim.svc"]
@@ -342,7 +342,7 @@ def test_listed_networks_hold_for_endpoints_but_not_for_own_pods() -> None:
 def test_only_dns_finds_nodes_if_internal_addresses_are_refused(kind: str) -> None:
     raw = upstream("ext", discovery={"type": kind, "serviceName": "victim/web:p80"})
     found = settle(raw, referring(), options=STRICT)
-    (problem,) = told(found)
+    (problem,) = reported(found)
     assert problem == (
         f"spec.discovery.type: {kind!r} discovers nodes that cannot be checked, which is rejected by the controller's "
         "setting kubernetes.external_addresses: refuse-internal; use dns, or backends"
@@ -360,7 +360,7 @@ def test_a_cluster_name_is_invalid_for_dns_discovery(name: str) -> None:
     loop.settle()
     fill(found, [namespace("shop")])
     loop.settle()
-    (problem,) = told(found)
+    (problem,) = reported(found)
     assert problem.startswith("spec.discovery.serviceName: ")
     assert problem.endswith("is a name of the Kubernetes cluster; use its Service in backends")
     assert bodies(found) == {}
@@ -369,7 +369,7 @@ def test_a_cluster_name_is_invalid_for_dns_discovery(name: str) -> None:
 @pytest.mark.parametrize("host", [VICTIM_POD, VICTIM_IP])
 def test_address_for_dns_discovery_is_judged_as_any_other(host: str) -> None:
     raw = upstream("ext", discovery={"type": "dns", "serviceName": host})
-    (problem,) = told(settle(*VICTIM, raw, referring(), options=STRICT))
+    (problem,) = reported(settle(*VICTIM, raw, referring(), options=STRICT))
     assert "an address in another namespace" in problem
 
 

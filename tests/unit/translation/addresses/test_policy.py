@@ -176,13 +176,13 @@ def test_an_entry_that_is_not_an_address_is_reported_with_the_format(text: str, 
 
 
 def test_listed_address_is_refused_on_its_port_only_if_a_node_has_one() -> None:
-    def told(name: str, port: int) -> list[str]:
+    def reported(name: str, port: int) -> list[str]:
         raw = upstream("ext", externalNodes=[{"type": "Domain", "name": name, "port": port}])
         found = settle(raw, referring(), options=INTERNAL)
         return [str(item) for item in found.reports[ObjectKey("ApisixUpstream", "default", "ext")].problems]
 
-    assert told("192.0.2.8", 80) == []
-    assert told("192.0.2.8", 2379) == [
+    assert reported("192.0.2.8", 80) == []
+    assert reported("192.0.2.8", 2379) == [
         "spec.externalNodes[0].name: '192.0.2.8' is an internal address, which is rejected by the controller's setting "
         "kubernetes.internal_addresses; use another host"
     ]
@@ -291,12 +291,12 @@ def test_what_a_setting_refuses_is_not_held_after_a_restart() -> None:
 
 
 def test_health_check_is_not_a_way_to_a_port_that_is_listed() -> None:
-    def told(port: int, options: Options) -> list[str]:
+    def reported(port: int, options: Options) -> list[str]:
         check = {"type": "tcp", "port": port, "healthy": {"interval": "1s"}}
         raw = upstream("ext", externalNodes=[{"type": "Domain", "name": "192.0.2.8"}], healthCheck={"active": check})
         found = settle(raw, referring(), options=options)
         return [str(item) for item in found.reports[ObjectKey("ApisixUpstream", "default", "ext")].problems]
 
     want = "spec.healthCheck.active.port: {} is a port of an internal address; use another one"
-    assert told(2379, INTERNAL) == [want.format(2379)]
-    assert told(80, INTERNAL) == told(2379, OPTIONS) == told(9180, STRICT) == []
+    assert reported(2379, INTERNAL) == [want.format(2379)]
+    assert reported(80, INTERNAL) == reported(2379, OPTIONS) == reported(9180, STRICT) == []

@@ -163,8 +163,8 @@ def test_bad_guard_fails_the_ingress(values: dict[str, str], want: list[str]) ->
     ],
 )
 def test_other_bad_value_is_skipped_and_reported(values: dict[str, str], problems: list[str], plugins: Plugins) -> None:
-    found, told = read(**values)
-    assert told == problems
+    found, reported = read(**values)
+    assert reported == problems
     assert found.plugins == plugins
 
 

@@ -104,7 +104,7 @@ class GrantHarness:
         return sorted({path.partition("/")[0] for path in bodies(self.world)})
 
     @property
-    def told(self) -> dict[str, list[str]]:
+    def reported(self) -> dict[str, list[str]]:
         """What is wrong, by owner; the certificate of these tests has expired, which is only a warning."""
         errors = {
             str(owner): [problem.message for problem in report.problems if problem.severity == "error"]
@@ -158,14 +158,14 @@ def test_adding_a_grant_publishes_and_removing_it_withdraws(case: str) -> None:
     objects, allowing, kinds, owners = CASES[case]
     unaffected = ["plugin_configs"] if case == "plugin config" else []
     harness = GrantHarness(*objects)
-    refused = harness.told
+    refused = harness.reported
     assert (harness.kinds, set(refused)) == (unaffected, owners)
     harness.put(allowing)
-    assert (harness.kinds, harness.told) == (kinds, {})
+    assert (harness.kinds, harness.reported) == (kinds, {})
     harness.delete("ReferenceGrant", "grant")
-    assert (harness.kinds, harness.told) == (unaffected, refused)
+    assert (harness.kinds, harness.reported) == (unaffected, refused)
     harness.put(allowing)
-    assert (harness.kinds, harness.told) == (kinds, {})
+    assert (harness.kinds, harness.reported) == (kinds, {})
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -207,7 +207,7 @@ def test_a_secret_that_is_deleted_keeps_the_record_until_the_grant_goes() -> Non
     objects, allowing, kinds, _ = CASES["certificate"]
     harness = GrantHarness(*objects, allowing)
     harness.delete("Secret", "secret")
-    assert (harness.kinds, list(harness.told)) == (kinds, ["ApisixTls default/tls"])
+    assert (harness.kinds, list(harness.reported)) == (kinds, ["ApisixTls default/tls"])
     harness.delete("ReferenceGrant", "grant")
     assert harness.kinds == []
 
@@ -216,12 +216,12 @@ def test_a_broken_edit_that_names_something_else_does_not_outlive_the_grant() ->
     objects, allowing, kinds, _ = CASES["service"]
     harness = GrantHarness(*objects, allowing)
     harness.put(ingress(ingress_rule(port="absent")))
-    assert (harness.kinds, list(harness.told)) == (kinds, ["Ingress default/ing"])
+    assert (harness.kinds, list(harness.reported)) == (kinds, ["Ingress default/ing"])
     harness.put(grant(to("Service"), source=from_("ApisixRoute")))
-    assert (harness.kinds, list(harness.told)) == ([], ["Ingress default/ing"])
+    assert (harness.kinds, list(harness.reported)) == ([], ["Ingress default/ing"])
     harness.put(service())
     harness.put(ingress(ingress_rule()))
-    assert (harness.kinds, harness.told) == (kinds, {})
+    assert (harness.kinds, harness.reported) == (kinds, {})
 
 
 def test_an_edit_away_from_the_other_namespace_needs_no_grant_any_more() -> None:
@@ -229,7 +229,7 @@ def test_an_edit_away_from_the_other_namespace_needs_no_grant_any_more() -> None
     harness = GrantHarness(*objects, allowing, service())
     harness.put(ingress(ingress_rule()))
     harness.delete("ReferenceGrant", "grant")
-    assert (harness.kinds, harness.told) == (kinds, {})
+    assert (harness.kinds, harness.reported) == (kinds, {})
 
 
 def test_one_refused_reference_withdraws_the_whole_object() -> None:

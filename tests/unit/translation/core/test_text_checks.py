@@ -19,11 +19,11 @@ from tests.unit.translation.objects import (
     ingress_rule,
     make,
     pem,
+    reported,
     route,
     rule,
     secret,
     service,
-    told,
     upstream,
     world,
 )
@@ -144,7 +144,7 @@ HIDDEN = ["\x00", "\n", "\r\n", "\t", "\x1b[31m", "\x7f", "\x85", "\u2028", "\u2
 def test_invisible_characters_are_refused_everywhere(place: str, text: str) -> None:
     make_object, field = PLACES[place]
     got = translate(make_object(f"x{text}y"), secret(), secret("ca"))
-    assert f"error ControlCharacter {field}" in told(got)
+    assert f"error ControlCharacter {field}" in reported(got)
     assert got.records == ()
 
 
@@ -153,7 +153,7 @@ def test_invisible_characters_are_refused_everywhere(place: str, text: str) -> N
 def test_references_to_secrets_are_refused_everywhere_by_the_setting(place: str, text: str) -> None:
     make_object, field = PLACES[place]
     got = translate(make_object(text), secret(), secret("ca"), options=REFUSE)
-    assert f"error SecretReferenceRefused {field}" in told(got)
+    assert f"error SecretReferenceRefused {field}" in reported(got)
     assert (got.records, got.holds) == ((), ())
 
 
@@ -161,38 +161,38 @@ def test_references_to_secrets_are_refused_everywhere_by_the_setting(place: str,
 def test_references_to_secrets_are_let_through_by_default(place: str) -> None:
     make_object, _ = PLACES[place]
     got = translate(make_object("$env://HOME"), secret(), secret("ca"))
-    assert [line for line in told(got) if "SecretReferenceRefused" in line] == []
+    assert [line for line in reported(got) if "SecretReferenceRefused" in line] == []
 
 
 def test_texts_of_plugins_may_have_several_lines_but_no_other_control_characters() -> None:
     text = "-- a\n\tb\r\n\u202b"
     got = translate(with_plugin({"body": text, "deep": [{"functions": [text]}]}))
-    assert told(got) == []
+    assert reported(got) == []
     assert got.records[0].body["plugins"]["some"] == {"body": text, "deep": [{"functions": [text]}]}
     refused = translate(with_plugin({"body": "a\x00b", "deep": [{"functions": ["\x1b"]}]}))
-    assert told(refused) == [
+    assert reported(refused) == [
         "error ControlCharacter spec.http[0].plugins[0].config.body",
         "error ControlCharacter spec.http[0].plugins[0].config.deep[0].functions[0]",
     ]
 
 
 def test_function_of_a_match_and_credentials_may_have_several_lines() -> None:
-    assert told(translate(route(rule(match={"filter_func": "function(vars)\n return true\nend"})))) == []
+    assert reported(translate(route(rule(match={"filter_func": "function(vars)\n return true\nend"})))) == []
     value = {"key": "k", "public_key": "-----BEGIN\n-----END\n", "algorithm": "RS256"}
     consumer = make("ApisixConsumer", spec={"authParameter": {"jwtAuth": {"value": value}}})
-    assert told(translate(consumer)) == []
+    assert reported(translate(consumer)) == []
 
 
 @pytest.mark.parametrize("config", [{"a\x00": 1}, {"headers": {"X\r\nY": "z"}}, {"deep": {"$env://A": 1}}])
 def test_keys_are_texts_too_and_their_path_shows_what_they_hold(config: JsonObject) -> None:
-    (line,) = told(translate(with_plugin(config), options=REFUSE))
+    (line,) = reported(translate(with_plugin(config), options=REFUSE))
     assert line.isprintable()
     assert line.startswith("error ")
 
 
 def test_lists_and_ends_of_annotations_may_be_written_on_several_lines() -> None:
     got = translate(annotated("allowlist-source-range", "10.0.0.1,\n  10.0.0.2\n"))
-    assert told(got) == []
+    assert reported(got) == []
     assert got.records[0].body["plugins"]["ip-restriction"] == {"whitelist": ["10.0.0.1", "10.0.0.2"]}
     body = "<p>\n</p>"
     got = translate(annotated("response-rewrite-body", body, enable_response_rewrite="true"))
@@ -201,14 +201,14 @@ def test_lists_and_ends_of_annotations_may_be_written_on_several_lines() -> None
 
 def test_annotations_of_other_controllers_are_ignored() -> None:
     got = translate(ingress(ingress_rule(), annotations={"other/note": "a\x00\n$env://HOME"}), options=REFUSE)
-    assert told(got) == []
+    assert reported(got) == []
 
 
 @pytest.mark.parametrize("value", ["X-A:$env://HOME", "X-A: $Env://HOME", "$env ://HOME", "$secret://x:y"])
 @pytest.mark.parametrize("name", ["response-rewrite-set-header", "response-rewrite-add-header"])
 def test_references_that_come_together_in_a_header_are_refused(name: str, value: str) -> None:
     got = translate(annotated(name, value, enable_response_rewrite="true"), options=REFUSE)
-    held = any("SecretReferenceRefused" in line for line in told(got))
+    held = any("SecretReferenceRefused" in line for line in reported(got))
     # A header named `$env` whose value is `//HOME` is no reference: only texts are replaced, never names.
     assert held or (name.endswith("set-header") and value.startswith("$env :"))
 
@@ -230,14 +230,14 @@ def test_values_of_a_secret_count_as_texts_of_the_object(raw: JsonObject, value:
 def test_credentials_from_a_secret_count_as_texts_of_the_object() -> None:
     consumer = make("ApisixConsumer", spec={"authParameter": {"keyAuth": {"secretRef": {"name": "secret"}}}})
     got = translate(consumer, secret(key="$ENV://KEY"), options=REFUSE)
-    assert told(got) == ["error SecretReferenceRefused spec.authParameter.keyAuth.secretRef.name"]
+    assert reported(got) == ["error SecretReferenceRefused spec.authParameter.keyAuth.secretRef.name"]
     assert got.holds == ()
 
 
 def test_settings_of_a_service_fail_the_route_that_uses_them() -> None:
     bad = upstream(loadbalancer={"type": "chash", "hashOn": "vars_combinations", "key": "$env://HOME"})
     got = translate(route(rule()), bad, options=REFUSE)
-    assert told(got) == ["error SecretReferenceRefused spec.http[0].backends[0].serviceName"]
+    assert reported(got) == ["error SecretReferenceRefused spec.http[0].backends[0].serviceName"]
     assert got.holds == ()
     external = upstream(
         "ext",
@@ -245,15 +245,15 @@ def test_settings_of_a_service_fail_the_route_that_uses_them() -> None:
         loadbalancer={"type": "chash", "hashOn": "vars_combinations", "key": "x\ny"},
     )
     item = {key: value for key, value in rule(upstreams=[{"name": "ext"}]).items() if key != "backends"}
-    assert told(translate(route(item), external)) == ["error ControlCharacter spec.http[0].upstreams[0].name"]
+    assert reported(translate(route(item), external)) == ["error ControlCharacter spec.http[0].upstreams[0].name"]
 
 
 def test_route_falls_with_the_plugin_config_that_refers_to_a_secret() -> None:
     raw = route(rule(plugin_config_name="web"))
     got = translate(raw, with_plugin({"key": "$secret://a/b/c"}, "ApisixPluginConfig"), options=REFUSE)
-    assert told(got) == ["error SecretReferenceRefused spec.http[0].plugin_config_name"]
+    assert reported(got) == ["error SecretReferenceRefused spec.http[0].plugin_config_name"]
     assert got.holds == ()
-    assert told(translate(raw, with_plugin({"key": 5}, "ApisixPluginConfig"), options=REFUSE)) == []
+    assert reported(translate(raw, with_plugin({"key": 5}, "ApisixPluginConfig"), options=REFUSE)) == []
 
 
 def test_only_the_first_of_very_many_mistakes_are_reported() -> None:
@@ -284,9 +284,9 @@ def test_certificate_of_an_ingress_is_not_taken_for_a_text() -> None:
 @pytest.mark.parametrize("value", ["9" * 5000, "9" * 5000 + "s"])
 def test_numbers_that_json_parsers_do_not_preserve_are_skipped(name: str, value: str) -> None:
     got = translate(annotated(name, value, http_redirect="/a"))
-    assert told(got) == [f"warning InvalidAnnotation metadata.annotations[{PREFIX}{name}]"]
+    assert reported(got) == [f"warning InvalidAnnotation metadata.annotations[{PREFIX}{name}]"]
 
 
 def test_durations_that_no_computer_keeps_are_refused() -> None:
     got = translate(route(rule(timeout={"connect": "9" * 5000 + "s"})))
-    assert told(got) == ["error InvalidSpec spec.http[0].timeout.connect"]
+    assert reported(got) == ["error InvalidSpec spec.http[0].timeout.connect"]

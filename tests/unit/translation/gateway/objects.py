@@ -57,18 +57,18 @@ def assessed(found: World, kind: str, name: str, namespace: str = "default") -> 
 
 def verdicts(found: World, kind: str, name: str, namespace: str = "default") -> dict[str, str]:
     """Return type → reason of the conditions of an object, with a leading `!` if the condition is False."""
-    return told(assessed(found, kind, name, namespace).verdicts)
+    return reported(assessed(found, kind, name, namespace).verdicts)
 
 
 def of_listeners(found: World, kind: str = "Gateway", name: str = "gw") -> dict[str, dict[str, str]]:
-    return {each.name: told(each.verdicts) for each in assessed(found, kind, name).listeners}
+    return {each.name: reported(each.verdicts) for each in assessed(found, kind, name).listeners}
 
 
 def of_parents(
     found: World, kind: str = "HTTPRoute", name: str = "app", namespace: str = "default"
 ) -> list[dict[str, str]]:
-    return [told(each.verdicts) for each in assessed(found, kind, name, namespace).parents]
+    return [reported(each.verdicts) for each in assessed(found, kind, name, namespace).parents]
 
 
-def told(verdicts: Any) -> dict[str, str]:
+def reported(verdicts: Any) -> dict[str, str]:
     return {each.type: each.reason if each.holds else f"!{each.reason}" for each in verdicts}

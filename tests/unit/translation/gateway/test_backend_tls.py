@@ -9,7 +9,7 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE
-from tests.unit.translation.gateway.objects import CLASS, assessed, gateway, listener, of_parents, route, rule, told
+from tests.unit.translation.gateway.objects import CLASS, assessed, gateway, listener, of_parents, reported, route, rule
 from tests.unit.translation.objects import make, pem, service
 from tests.unit.translation.settling import bodies, problems, settle
 
@@ -36,7 +36,7 @@ def served(*objects: JsonObject) -> Any:
 
 def of_ancestors(found: Any, name: str = "tls") -> list[tuple[str, dict[str, str]]]:
     states = assessed(found, "BackendTLSPolicy", name).parents
-    return [(str(each.reference["name"]), told(each.verdicts)) for each in states]
+    return [(str(each.reference["name"]), reported(each.verdicts)) for each in states]
 
 
 @pytest.mark.parametrize(("section", "refused"), [("", True), ("https", True), ("other", False)])

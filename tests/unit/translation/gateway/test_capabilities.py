@@ -16,10 +16,10 @@ from tests.unit.translation.gateway.objects import (
     listener,
     of_listeners,
     of_parents,
+    reported,
     route,
     rule,
     secure,
-    told,
 )
 from tests.unit.translation.objects import make, pem, secret, service
 from tests.unit.translation.settling import bodies, prepare
@@ -97,7 +97,7 @@ def test_older_gateways_get_neither(versions: tuple[str, ...]) -> None:
     assert records(found, "stream_routes") == []
     assert of_parents(found)[0]["ResolvedRefs"] == "!UnsupportedProtocol"
     (ancestor,) = assessed(found, "BackendTLSPolicy", "tls").parents
-    assert told(ancestor.verdicts)["Accepted"] == "!Invalid"
+    assert reported(ancestor.verdicts)["Accepted"] == "!Invalid"
     assert not assessed(found, "Gateway", "gw").is_pending
 
 
@@ -116,7 +116,7 @@ def test_backends_of_a_policy_are_verified() -> None:
     found = settled(gateway(), policy(), route(rule()))
     assert of_parents(found) == [{"Accepted": "Accepted", "ResolvedRefs": "ResolvedRefs"}]
     (ancestor,) = assessed(found, "BackendTLSPolicy", "tls").parents
-    assert told(ancestor.verdicts) == {"Accepted": "Accepted", "ResolvedRefs": "ResolvedRefs"}
+    assert reported(ancestor.verdicts) == {"Accepted": "Accepted", "ResolvedRefs": "ResolvedRefs"}
     (upstream,) = records(found, "upstreams")
     (record,) = records(found, "routes")
     assert record["upstream_id"] == upstream["id"]
@@ -146,7 +146,7 @@ def test_what_gateways_cannot_verify_is_refused(validation: JsonObject) -> None:
     found = settled(gateway(), policy(**validation), route(rule()))
     assert of_parents(found)[0]["ResolvedRefs"] == "!UnsupportedProtocol"
     (ancestor,) = assessed(found, "BackendTLSPolicy", "tls").parents
-    assert told(ancestor.verdicts)["Accepted"] == "!Invalid"
+    assert reported(ancestor.verdicts)["Accepted"] == "!Invalid"
 
 
 def test_backends_of_streams_are_never_verified() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from tests.unit.translation.core.test_text_checks import translate
-from tests.unit.translation.objects import bodies, ingress, ingress_rule, make, pem, route, rule, secret, told
+from tests.unit.translation.objects import bodies, ingress, ingress_rule, make, pem, reported, route, rule, secret
 
 LONG = "a" * 65536
 PAIR = pem(names=("a.com", "*.b.com"))
@@ -48,7 +48,7 @@ PLACES: Mapping[str, tuple[Callable[[str], JsonObject], str, Callable[[JsonObjec
 def test_host_that_is_too_long_is_refused(place: str, host: str) -> None:
     make_object, field, _ = PLACES[place]
     got = translate(make_object(host), CERTIFICATE)
-    assert [line for line in told(got) if line.startswith("error")] == [f"error InvalidHost {field}"]
+    assert [line for line in reported(got) if line.startswith("error")] == [f"error InvalidHost {field}"]
     assert got.records == ()
     assert max(len(str(problem)) for problem in got.problems) < 1500
 
@@ -57,7 +57,7 @@ def test_host_that_is_too_long_is_refused(place: str, host: str) -> None:
 def test_dot_at_the_end_of_a_host_is_skipped(place: str) -> None:
     make_object, _, host_of = PLACES[place]
     got = translate(make_object("a.com."), CERTIFICATE)
-    assert told(got) == []
+    assert reported(got) == []
     assert host_of(bodies(got)[0]) == "a.com"
 
 
@@ -65,7 +65,7 @@ def test_dot_at_the_end_of_a_host_is_skipped(place: str) -> None:
 def test_a_confusable_host_is_reported(place: str) -> None:
     make_object, field, _ = PLACES[place]
     got = translate(make_object("xn--pple-43d.com"), CERTIFICATE)
-    assert f"warning HostMixesScripts {field}" in told(got)
+    assert f"warning HostMixesScripts {field}" in reported(got)
     assert got.records
 
 
@@ -83,4 +83,4 @@ def test_host_in_other_letters_is_refused_with_what_to_write() -> None:
 
 def test_names_of_a_certificate_cover_hosts_however_they_are_written() -> None:
     for host in ("A.COM", "a.com.", "X.B.com"):
-        assert told(translate(tls(host), CERTIFICATE)) == []
+        assert reported(translate(tls(host), CERTIFICATE)) == []

@@ -82,7 +82,7 @@ def hosts(found: World, raw: JsonObject) -> list[str]:
     return sorted(got)
 
 
-def told(found: World, raw: JsonObject) -> list[str]:
+def reported(found: World, raw: JsonObject) -> list[str]:
     return [str(problem) for problem in found.reports[key(raw)].problems if problem.severity != "warning"]
 
 
@@ -109,18 +109,18 @@ LEFT_OUT = (
 def test_a_host_of_another_namespace_is_skipped(old: JsonObject, new: JsonObject, path: str) -> None:
     found = settled(new, old)
     assert hosts(found, new) == []
-    (text,) = told(found, new)
+    (text,) = reported(found, new)
     assert text.startswith(f"{path}: host ")
     assert "belongs to namespace victim" in text
     assert "share-hosts-with: evil" in text
     assert "web" not in text
-    assert (told(found, old), len(hosts(found, old))) == ([], 1)
+    assert (reported(found, old), len(hosts(found, old))) == ([], 1)
 
 
 def test_the_message_names_host_namespace_and_remedy() -> None:
     new = route("evil", 2, "own.test")
     found = settled(route("victim", 1, "own.test"), new)
-    assert told(found, new) == [f"spec.http[0].match.hosts: {LEFT_OUT.format('own.test')}"]
+    assert reported(found, new) == [f"spec.http[0].match.hosts: {LEFT_OUT.format('own.test')}"]
     (problem,) = found.reports[key(new)].problems
     assert (problem.code, problem.severity) == ("HostNotOwned", "degraded")
 
@@ -129,7 +129,7 @@ def test_other_hosts_of_a_rule_and_other_rules_stay() -> None:
     new = route("evil", 2, "own.test", "mine.test")
     found = settled(route("victim", 1, "own.test"), new)
     assert hosts(found, new) == ["mine.test"]
-    assert told(found, new) == [f"spec.http[0].match.hosts[0]: {LEFT_OUT.format('own.test')}"]
+    assert reported(found, new) == [f"spec.http[0].match.hosts[0]: {LEFT_OUT.format('own.test')}"]
 
 
 def test_objects_of_one_namespace_share_their_hosts() -> None:
@@ -137,7 +137,7 @@ def test_objects_of_one_namespace_share_their_hosts() -> None:
     found = settled(one, route("evil", 2, "own.test"), two)
     assert (hosts(found, one), hosts(found, two)) == (["own.test"], ["a.own.test", "own.test"])
     # Nor does the object that came in between put the newer one of the owner behind it, or say so.
-    assert told(found, two) == [f"spec.rules[0].http.paths[0]: {CONFLICT}"]
+    assert reported(found, two) == [f"spec.rules[0].http.paths[0]: {CONFLICT}"]
 
 
 CONFLICT = (
@@ -150,7 +150,7 @@ def test_a_newer_wildcard_over_a_name_of_another_namespace_is_skipped() -> None:
     old, new = route("victim", 1, "pay.own.test"), route("evil", 2, "*.own.test")
     found = settled(old, new)
     assert (hosts(found, old), hosts(found, new)) == (["pay.own.test"], [])
-    assert told(found, new) == [
+    assert reported(found, new) == [
         "spec.http[0].match.hosts: host *.own.test is skipped: namespace victim has a name below it; list your hosts "
         "one by one, or ask the operator to add *.own.test to the annotation apisix.apache.org/hosts of Namespace evil"
     ]
@@ -176,20 +176,20 @@ def test_an_older_wildcard_owns_later_names_despite_older_names_of_its_namespace
 )
 def test_a_rule_for_every_host_needs_the_operator(raw: JsonObject, path: str) -> None:
     found = settled(raw)
-    (text,) = told(found, raw)
+    (text,) = reported(found, raw)
     assert text.startswith(
         f"{path}: matches requests for every host, including those of other namespaces: add hosts, or"
     )
     assert not found.desired.of_owner(key(raw))
     found = settled(raw, namespace("evil", " *, a.test "))
-    assert (told(found, raw), len(found.desired.of_owner(key(raw)))) == ([], 1)
+    assert (reported(found, raw), len(found.desired.of_owner(key(raw)))) == ([], 1)
 
 
 def test_a_wildcard_that_is_not_of_whole_labels_is_skipped() -> None:
     raw = tls("evil", 1, "*own.test")
     found = settled(raw)
     assert hosts(found, raw) == []
-    assert "a wildcard has to begin with '*.'; list the hosts or write *.own.test" in told(found, raw)[0]
+    assert "a wildcard has to begin with '*.'; list the hosts or write *.own.test" in reported(found, raw)[0]
 
 
 @pytest.mark.parametrize("host", ["x:bank.test", "x:y.bank.test", "a.test:80:bank.test"])
@@ -197,7 +197,7 @@ def test_a_host_with_a_colon_that_begins_no_port_is_skipped(host: str) -> None:
     raw, ported = route("evil", 1, host), route("evil", 1, "own.test:8080", name="ported")
     found = settled(raw, ported)
     assert (hosts(found, raw), hosts(found, ported)) == ([], ["own.test:8080"])
-    assert f"host {host} is skipped: it contains ':' but is not an IPv6 address in brackets" in told(found, raw)[0]
+    assert f"host {host} is skipped: it contains ':' but is not an IPv6 address in brackets" in reported(found, raw)[0]
 
 
 @pytest.mark.parametrize("shared", ["own.test", "*.test"])
@@ -247,7 +247,7 @@ def test_a_wildcard_over_an_assigned_name_is_skipped() -> None:
     wild = route("evil", 1, "*.test")
     found = settled(wild, namespace("victim", "own.test"))
     assert hosts(found, wild) == []
-    assert "namespace victim has a name below it" in told(found, wild)[0]
+    assert "namespace victim has a name below it" in reported(found, wild)[0]
 
 
 def test_a_host_may_be_assigned_to_several_namespaces() -> None:
@@ -267,13 +267,13 @@ def test_server_names_and_ports_of_stream_rules_belong_to_one_namespace_too() ->
     named, port, free = stream("evil", 2, 9200, "own.test"), stream("red", 2, 9100), stream("blue", 2, 9300)
     found = settled(*old, named, port, free)
     assert [len(found.desired.of_owner(key(each))) for each in (named, port, free)] == [0, 0, 1]
-    assert told(found, port)[0].startswith("spec.stream[0].match.ingressPort: port 9100 is skipped: it belongs to")
+    assert reported(found, port)[0].startswith("spec.stream[0].match.ingressPort: port 9100 is skipped: it belongs to")
 
 
 def test_hosts_that_only_a_certificate_names_have_to_be_named() -> None:
     raw = ingress("a", 1, tls=[{"secretName": "pair"}])
     found = settled(raw)
-    assert told(found, raw) == [
+    assert reported(found, raw) == [
         "spec.tls[0]: host a.example.com is skipped: no object names it; add it to the hosts of this one"
     ]
 
@@ -288,7 +288,7 @@ def test_the_oldest_wins_while_it_cannot_be_translated_and_the_next_one_takes_ov
     assert hosts(found, new) == []
     found.stores["ApisixRoute"].delete(key(old))
     loop.settle()
-    assert (hosts(found, new), told(found, new)) == (["own.test"], [])
+    assert (hosts(found, new), reported(found, new)) == (["own.test"], [])
 
 
 def test_last_good_records_go_with_the_host() -> None:
@@ -317,7 +317,7 @@ def test_a_wildcard_with_very_many_older_names_below_is_skipped(monkeypatch: pyt
     monkeypatch.setattr("translation.hosts.host_owners.MOST_BELOW", 3)
     older = [route("a", 1, f"h{number}.test", name=f"h{number}") for number in range(4)]
     wild = route("a", 2, "*.test")
-    assert "one of more than 3 older objects has a name below it" in told(settled(*older, wild), wild)[0]
+    assert "one of more than 3 older objects has a name below it" in reported(settled(*older, wild), wild)[0]
     assert hosts(settled(*older[1:], wild), wild) == ["*.test"]
 
 
@@ -394,9 +394,9 @@ def test_with_assigned_hosts_only_those_can_be_used() -> None:
     options = replace(OPTIONS, host_ownership="assigned")
     mine, free = route("mine", 1, "a.own.test"), route("free", 1, "free.test", "a.own.test")
     found = settle(*surroundings([mine, free, namespace("mine", "*.own.test")]), options=options)
-    assert (hosts(found, mine), told(found, mine)) == (["a.own.test"], [])
+    assert (hosts(found, mine), reported(found, mine)) == (["a.own.test"], [])
     assert hosts(found, free) == []
-    assert told(found, free)[0] == (
+    assert reported(found, free)[0] == (
         "spec.http[0].match.hosts[0]: host free.test is skipped: it is not assigned to any namespace; ask the "
         "operator to add free.test to the annotation apisix.apache.org/hosts of Namespace free"
     )

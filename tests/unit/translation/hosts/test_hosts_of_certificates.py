@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.tls_hosts import MOST_HOSTS
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import OPTIONS, fill, get, make, pem, secret, told, world
+from tests.unit.translation.objects import OPTIONS, fill, get, make, pem, reported, secret, world
 from tests.unit.translation.settling import prepare, settle
 from translation.tls import translate_tls
 
@@ -254,6 +254,6 @@ def test_a_certificate_without_a_grant_discloses_nothing() -> None:
 def test_more_hosts_than_can_be_kept_are_refused() -> None:
     raw = tls(1, hosts=[f"h{index}.example.com" for index in range(MOST_HOSTS + 1)])
     found = world(*SECRETS, raw)
-    got = told(translate_tls(get(found, "ApisixTls", "tls", "red"), found.view(), OPTIONS))
+    got = reported(translate_tls(get(found, "ApisixTls", "tls", "red"), found.view(), OPTIONS))
     assert "error TooManyHosts spec" in got
     assert found.stores["ApisixTls"].by_index("tls-host", "h0.example.com") == ()

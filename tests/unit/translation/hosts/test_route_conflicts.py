@@ -13,7 +13,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.route_keys import MOST_MATCHERS
 from apisix_ingress.state.store import TOP
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import OPTIONS, fill, get, make, service, told, world
+from tests.unit.translation.objects import OPTIONS, fill, get, make, reported, service, world
 from tests.unit.translation.settling import prepare, settle
 from translation.route import translate_route
 
@@ -318,7 +318,7 @@ def test_more_pairs_of_host_and_path_than_can_be_kept_are_refused() -> None:
     raw = route("o", 1, hosts=hosts, paths=paths)
     found = world(service(), raw)
     item = get(found, "ApisixRoute", "o")
-    assert told(translate_route(item, found.view(), OPTIONS)) == ["error TooManyPaths spec"]
+    assert reported(translate_route(item, found.view(), OPTIONS)) == ["error TooManyPaths spec"]
     assert found.stores["ApisixRoute"].by_index("matcher", "h0.com\n/0\n") == ()
     fitting = route("o", 1, hosts=hosts[:200], paths=paths)
     assert len(hosts[:200]) * len(paths) == MOST_MATCHERS

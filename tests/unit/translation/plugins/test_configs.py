@@ -23,20 +23,20 @@ def translate(
     return translate_plugins(scope, [Plugin.model_validate(item) for item in plugins], "spec.plugins"), scope
 
 
-def told(scope: Context) -> list[tuple[str, str, str]]:
+def reported(scope: Context) -> list[tuple[str, str, str]]:
     return [(problem.severity, problem.code, problem.path) for problem in scope.problems]
 
 
 def test_disabled_plugin_is_skipped_and_absent_config_is_empty() -> None:
     got, scope = translate({"name": "a", "enable": False}, {"name": "b", "enable": True})
     assert got == {"b": {}}
-    assert told(scope) == []
+    assert reported(scope) == []
 
 
 def test_the_last_of_two_plugins_with_one_name_is_used() -> None:
     got, scope = translate({"name": "a", "config": {"x": 1}}, {"name": "a", "config": {"x": 2}})
     assert got == {"a": {"x": 2}}
-    assert told(scope) == [("warning", "PluginTwice", "spec.plugins[1]")]
+    assert reported(scope) == [("warning", "PluginTwice", "spec.plugins[1]")]
 
 
 def test_secret_is_merged_without_config() -> None:
@@ -68,7 +68,7 @@ def test_key_that_ends_with_a_dot_leads_to_a_mapping_without_a_value() -> None:
 
 def test_a_missing_secret_fails_and_later_plugins_are_still_checked() -> None:
     _, scope = translate({"name": "a", "secretRef": "x"}, {"name": "b", "secretRef": "y"})
-    assert told(scope) == [
+    assert reported(scope) == [
         ("error", "SecretNotFound", "spec.plugins[0].secretRef"),
         ("error", "SecretNotFound", "spec.plugins[1].secretRef"),
     ]
@@ -77,7 +77,7 @@ def test_a_missing_secret_fails_and_later_plugins_are_still_checked() -> None:
 def test_secret_value_that_is_not_text_fails_without_being_shown() -> None:
     raw = make("Secret", "secret", data={"key": "/w=="})
     _, scope = translate({"name": "a", "secretRef": "secret"}, objects=(raw,))
-    assert told(scope) == [("error", "InvalidSecret", "spec.plugins[0].secretRef")]
+    assert reported(scope) == [("error", "InvalidSecret", "spec.plugins[0].secretRef")]
     assert "Secret default/secret: the value of key is not UTF-8; replace it" in scope.problems[0].message
 
 
@@ -101,17 +101,17 @@ def test_secret_value_that_is_not_text_fails_without_being_shown() -> None:
 )
 def test_plugin_that_runs_code_is_refused_if_the_settings_say_so(name: str) -> None:
     plugin = {"name": name, "config": {}}
-    assert told(translate(plugin)[1]) == []
+    assert reported(translate(plugin)[1]) == []
     _, scope = translate({"name": "cors"}, plugin, options=REFUSE)
     assert [str(problem) for problem in scope.problems] == [
         f"spec.plugins[1].name: plugin {name} is rejected by the controller's setting "
         "kubernetes.code_plugins: refuse; remove it"
     ]
-    assert told(scope) == [("error", "CodeRefused", "spec.plugins[1].name")]
+    assert reported(scope) == [("error", "CodeRefused", "spec.plugins[1].name")]
 
 
 def test_disabled_plugin_that_runs_code_is_not_refused() -> None:
-    assert told(translate({"name": "inspect", "enable": False}, options=REFUSE)[1]) == []
+    assert reported(translate({"name": "inspect", "enable": False}, options=REFUSE)[1]) == []
 
 
 def test_code_in_the_meta_of_a_harmless_plugin_is_refused_from_a_secret_too() -> None:
@@ -119,15 +119,15 @@ def test_code_in_the_meta_of_a_harmless_plugin_is_refused_from_a_secret_too() ->
     merged = {"name": "cors", "config": {"_meta": {"disable": False}}, "secretRef": "secret"}
     hidden = secret(_meta__pre_function="return function() end")
     for plugin in (inline, merged):
-        assert told(translate(plugin, objects=(hidden,))[1]) == []
+        assert reported(translate(plugin, objects=(hidden,))[1]) == []
         _, scope = translate(plugin, objects=(hidden,), options=REFUSE)
-        assert told(scope) == [("error", "CodeRefused", "spec.plugins[0].config")]
+        assert reported(scope) == [("error", "CodeRefused", "spec.plugins[0].config")]
         assert "_meta.pre_function of plugin cors is rejected" in scope.problems[0].message
 
 
 def test_other_meta_of_a_plugin_is_let_through() -> None:
     plugin = {"name": "cors", "config": {"_meta": {"priority": 1}}}
-    assert told(translate(plugin, options=REFUSE)[1]) == []
+    assert reported(translate(plugin, options=REFUSE)[1]) == []
 
 
 @pytest.mark.parametrize(

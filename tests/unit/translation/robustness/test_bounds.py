@@ -16,12 +16,12 @@ from tests.unit.translation.objects import (
     ingress_rule,
     make,
     pem,
+    reported,
     route,
     rule,
     secret,
     service,
     slice_of,
-    told,
     upstream,
     world,
 )
@@ -55,13 +55,13 @@ def test_upstreams_of_one_service_share_what_may_be_nodes_of_it() -> None:
     found = upstreams_of(200, slice_with(1000, 200))
     counts = [len(record.body["nodes"]) for record in found.records]
     assert counts == [MOST_NODES // 200] * 200
-    assert set(told(found)) == {"degraded TooLarge endpoints"}
+    assert set(reported(found)) == {"degraded TooLarge endpoints"}
 
 
 def test_service_of_5000_pods_keeps_them_all() -> None:
     found = upstreams_of(2, slice_with(5000, 2))
     assert [len(record.body["nodes"]) for record in found.records] == [5000, 5000]
-    assert told(found) == []
+    assert reported(found) == []
 
 
 def test_ready_endpoints_count_before_those_that_are_not() -> None:
@@ -84,7 +84,7 @@ def test_secret_that_many_rules_refer_to_counts_each_time() -> None:
     rules = [rule(f"r{n}", match={"paths": [f"/{n}"]}, plugins=[plugin]) for n in range(20)]
     found = world(service(), secret(body="x" * 60_000), route(*rules))
     got = translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)
-    assert "error TooLarge spec" in told(got)
+    assert "error TooLarge spec" in reported(got)
     assert got.records == ()
 
 
@@ -97,7 +97,7 @@ def test_certificate_that_many_entries_refer_to_counts_each_time() -> None:
         ingress(ingress_rule(), tls=[{"secretName": "secret", "hosts": [f"h{n}.example.com"]} for n in range(20)]),
     )
     got = translate_ingress(get(found, "Ingress", "ing"), found.view(), OPTIONS)
-    assert "error TooLarge spec" in told(got)
+    assert "error TooLarge spec" in reported(got)
     assert got.records == ()
 
 
@@ -105,7 +105,7 @@ def test_certificate_that_many_entries_refer_to_counts_each_time() -> None:
 def test_settings_of_a_service_count_once_for_each_upstream() -> None:
     check = {"active": {"type": "http", "httpPath": "/" + "x" * 100_000, "healthy": {"interval": "1s"}}}
     found = upstreams_of(20, slice_with(1, 20), upstream(healthCheck=check))
-    assert told(found) == ["error TooLarge spec"]
+    assert reported(found) == ["error TooLarge spec"]
     assert found.failed
 
 
@@ -124,7 +124,7 @@ def test_what_is_referred_to_a_few_times_is_not_too_large() -> None:
 def test_secret_of_a_plugin_has_a_limit(size: int, want: list[str]) -> None:
     plugin = {"name": "response-rewrite", "enable": True, "secretRef": "secret"}
     found = world(service(), secret(body="x" * (size - 1), more="x"), route(rule(plugins=[plugin])))
-    assert told(translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)) == want
+    assert reported(translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)) == want
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_secret_of_a_consumer_has_a_limit_for_what_is_read_of_it(size: int, want
         secret(username="jack", password="x" * (size - 4), other="x" * 10**6),
         make("ApisixConsumer", "jack", spec={"authParameter": {"basicAuth": {"secretRef": {"name": "secret"}}}}),
     )
-    assert told(translate_consumer(get(found, "ApisixConsumer", "jack"), found.view(), OPTIONS)) == want
+    assert reported(translate_consumer(get(found, "ApisixConsumer", "jack"), found.view(), OPTIONS)) == want
 
 
 @pytest.mark.parametrize("field", ["tls__crt", "tls__key", "ca__crt"])
@@ -149,7 +149,7 @@ def test_certificates_and_keys_have_the_limit_that_gateways_have(field: str) -> 
         authority = secret("clients", ca__crt=padded.pop("ca__crt"))
         found = world(secret("server", **padded), authority, make("ApisixTls", "web", spec=spec))
         got = translate_tls(get(found, "ApisixTls", "web"), found.view(), OPTIONS, now=None)
-        assert [each.rpartition(" ")[0] for each in told(got) if each.startswith("error")] == want
+        assert [each.rpartition(" ")[0] for each in reported(got) if each.startswith("error")] == want
 
 
 class Counted(tuple[ServicePort, ...]):

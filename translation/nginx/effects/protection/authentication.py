@@ -191,9 +191,9 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     if service.method:
         headers |= {"X-Original-URI": "$real_request_uri", "X-Scheme": "$scheme"}
     wanted: JsonObject = {
-        "uri": _told(service.url),
+        "uri": _for_gateway(service.url),
         "method": service.method or "GET",
-        "headers": {name: _told(text) for name, text in headers.items()},
+        "headers": {name: _for_gateway(text) for name, text in headers.items()},
         "response_headers": list(service.response_headers),
     } | ({"added": added} if added else {})
     if any(name.lower() == "authorization" for name in service.response_headers):
@@ -202,11 +202,11 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
         location = site.location
         wanted["cache"] = {
             "id": f"{site.server.host} {location.type} {location.path} {service.url}",
-            "key": _told(service.cache_key),
+            "key": _for_gateway(service.cache_key),
             "valid": cache_times(service.cache_duration or _CACHED),
         }
     if service.signin:
-        wanted |= {"signin": _told(service.signin), "parameter": service.parameter or "rd"}
+        wanted |= {"signin": _for_gateway(service.signin), "parameter": service.parameter or "rd"}
     return wanted
 
 
@@ -219,7 +219,7 @@ def _added(site: Site, service: _Service) -> dict[str, str] | None:
     found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace, name)) if own else None
     if found is None or not all(map(_HEADER.fullmatch, found.data)):
         return None
-    return {name: _told(text) for name, text in found.data.items() if text}
+    return {name: _for_gateway(text) for name, text in found.data.items() if text}
 
 
 def cache_times(text: str) -> dict[str, int]:
@@ -242,7 +242,7 @@ def _readable(text: str) -> str:
     return text if LISTS(text) else ""
 
 
-def _told(text: str) -> str:
+def _for_gateway(text: str) -> str:
     """Return a text in which the variable for the address of the request is the gateway's, which is not rewritten."""
     return _REQUEST_URI.sub("$real_request_uri", text)
 

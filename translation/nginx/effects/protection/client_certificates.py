@@ -19,12 +19,12 @@ _HEADERS = {
 def certificate_headers(rewrite: JsonObject, check: ClientCheck, scheme: str) -> None:
     """Add the headers about the client's certificate to those of a request; they replace headers that a client sent."""
     passed = check.values.flag("auth-tls-pass-certificate-to-upstream")
-    told = {name: text for name, text in _HEADERS.items() if passed or name != "ssl-client-cert"}
+    headers = {name: text for name, text in _HEADERS.items() if passed or name != "ssl-client-cert"}
     if check.mode == "off":
-        told = {"ssl-client-verify": "NONE"}
+        headers = {"ssl-client-verify": "NONE"}
     if scheme == "https":
-        rewrite["headers"]["set"] |= told
-    rewrite["headers"]["remove"] += [name for name in _HEADERS if scheme != "https" or name not in told]
+        rewrite["headers"]["set"] |= headers
+    rewrite["headers"]["remove"] += [name for name in _HEADERS if scheme != "https" or name not in headers]
 
 
 def name_check(check: ClientCheck, scheme: str) -> dict[str, JsonObject]:

@@ -42,7 +42,7 @@ def redirected_client(status: int, location: str | None, *, fields: Fields = SET
     return make_backend(lambda request: httpx.Response(status, headers=headers), fields=fields)
 
 
-async def told(call: Awaitable[object]) -> str:
+async def reported(call: Awaitable[object]) -> str:
     with pytest.raises(GatewayRedirected) as caught:
         await call
     assert not caught.value.sent
@@ -52,7 +52,7 @@ async def told(call: Awaitable[object]) -> str:
 @pytest.mark.parametrize("status", sorted(STATUSES))
 async def test_a_redirect_is_reported_with_its_target_and_the_remedy(status: int) -> None:
     backend = redirected_client(status, "https://gw.example:9443/apisix/admin/routes/1a2b")
-    got = await told(backend.put(make_record(ROUTE)))
+    got = await reported(backend.put(make_record(ROUTE)))
     where = "https://gw.example:9443/apisix/admin"
     want = f"redirected to {where}/routes/1a2b (HTTP {status}), which is not followed: set admin_url to {where}"
     assert got == f"PUT routes/1a2b: {want}"
@@ -70,7 +70,7 @@ async def test_a_redirect_is_reported_with_its_target_and_the_remedy(status: int
     ],
 )
 async def test_every_request_reports_a_redirect(call: Call, path: str) -> None:
-    assert (await told(call(redirected_client(301, f"https://gw{path}")))).endswith(
+    assert (await reported(call(redirected_client(301, f"https://gw{path}")))).endswith(
         ": set admin_url to https://gw/apisix/admin"
     )
 
@@ -95,7 +95,7 @@ async def test_every_request_reports_a_redirect(call: Call, path: str) -> None:
     ],
 )
 async def test_address_is_shown_without_what_may_be_secret(location: str | None, shown: str, remedy: str) -> None:
-    got = await told(redirected_client(302, location).put(make_record(ROUTE)))
+    got = await reported(redirected_client(302, location).put(make_record(ROUTE)))
     assert got == f"PUT routes/1a2b: redirected {shown} (HTTP 302), which is not followed: set admin_url to {remedy}"
 
 
@@ -103,7 +103,7 @@ async def test_the_field_to_set_is_the_source_of_the_address() -> None:
     backend = redirected_client(
         308, "https://gw/a/routes/1a2b", fields=Fields("spec.admin.baseURL", "spec.admin.adminKey")
     )
-    assert (await told(backend.delete(ROUTE))).endswith(": set spec.admin.baseURL to https://gw/a")
+    assert (await reported(backend.delete(ROUTE))).endswith(": set spec.admin.baseURL to https://gw/a")
 
 
 @pytest.mark.parametrize("status", [300, 304])
@@ -150,7 +150,7 @@ async def test_a_redirect_is_requested_once_and_not_followed(size: int) -> None:
     async with serving(answer) as target, serving(redirecting(target, heads)) as url:
         key = AdminKey(lambda: SecretStr(KEY))
         backend = AdminClient(f"{url}/admin", key, controller="c", timeout=5.0, concurrency=1)
-        got = await told(backend.put(make_record(ROUTE, desc="x" * size)))
+        got = await reported(backend.put(make_record(ROUTE, desc="x" * size)))
         await backend.aclose()
     assert got.endswith(f"set admin_url to {target}/admin")
     assert (len(heads), followed) == (1, [])

@@ -92,8 +92,8 @@ async def test_without_the_right_to_patch_it_renews_by_update(clock: FakeClock, 
         one.client.delay = 4.5
         await clock.advance(100)
     assert (len(one.terms), one.working, one.elector.problem) == (1, True, "")
-    (told,) = (line for line in logs if line["event"] == "lease.patch_forbidden")
-    assert told["remedy"].startswith("grant patch on leases in namespace ours")
+    (reported,) = (line for line in logs if line["event"] == "lease.patch_forbidden")
+    assert reported["remedy"].startswith("grant patch on leases in namespace ours")
 
 
 async def test_without_the_right_to_patch_a_stolen_lease_ends_the_term_at_the_next_renewal(
@@ -172,8 +172,8 @@ async def test_a_follower_logs_the_leader_once(clock: FakeClock, start: Start) -
         await one.stop()
         await run_for(clock, 20)
     assert two.working
-    told = [(line["lease"], line["leader"]) for line in logs if line["event"] == "leader.observed"]
-    assert told == [("leader", "one")]
+    reported = [(line["lease"], line["leader"]) for line in logs if line["event"] == "leader.observed"]
+    assert reported == [("leader", "one")]
 
 
 async def test_a_lease_without_renewals_is_acquired_after_it_was_watched_for_its_duration(

@@ -99,8 +99,8 @@ async def test_an_event_that_is_refused_is_dropped_and_reported_once_with_the_re
                 recorder.record(WEB, "Warning", "Failed", f"broken {number}")
             await clock.advance(0.0)
     assert (api.tries, api.dropped, api.messages) == (3, 2, ["broken 2"])
-    told = [(line["event"], line["problem"], line["remedy"]) for line in logs]
-    assert told == [("event.dropped", "POST events: 403: no", "grant create, patch on events")]
+    reported = [(line["event"], line["problem"], line["remedy"]) for line in logs]
+    assert reported == [("event.dropped", "POST events: 403: no", "grant create, patch on events")]
 
 
 async def test_an_event_in_a_namespace_that_ends_is_dropped_without_a_word() -> None:
@@ -129,17 +129,17 @@ async def test_an_event_is_retried_a_few_times_without_an_api_server() -> None:
 
 
 def test_each_cause_of_a_failure_has_its_own_event_reason() -> None:
-    told: list[tuple[str, str, str]] = []
+    reported: list[tuple[str, str, str]] = []
 
     class Recorder:
         def record(self, meta: Meta, type: str, reason: str, message: str) -> None:
-            told.append((type, reason, message))
+            reported.append((type, reason, message))
 
     events = ConditionEvents(cast("EventRecorder", Recorder()), began="")
     causes = [Cause("ServiceNotFound", "spec.a: no Service"), Cause("SecretNotFound", "spec.b: no Secret")]
     events.announce(Meta("ApisixRoute", "default", "web"), aborted(1, "both", causes=causes))
     events.announce(Meta("ApisixRoute", "default", "web"), aborted(1, "whole"))
-    assert told == [
+    assert reported == [
         ("Warning", "ServiceNotFound", f"{FAILED_EVENT}spec.a: no Service"),
         ("Warning", "SecretNotFound", f"{FAILED_EVENT}spec.b: no Secret"),
         ("Warning", "ResourceSyncAborted", f"{FAILED_EVENT}whole"),
@@ -147,12 +147,12 @@ def test_each_cause_of_a_failure_has_its_own_event_reason() -> None:
 
 
 def test_warnings_are_one_event_for_each_version_and_none_about_versions_before_the_start() -> None:
-    told: list[tuple[str, str, str]] = []
+    reported: list[tuple[str, str, str]] = []
 
     class Recorder:
         def record(self, meta: Meta, type: str, reason: str, message: str) -> None:
             if type == "Warning":
-                told.append((meta.name, reason, message))
+                reported.append((meta.name, reason, message))
 
     events = ConditionEvents(cast("EventRecorder", Recorder()), began="2026-01-02T00:00:00Z")
     old = Meta("Ingress", "default", "old", created="2026-01-01T00:00:00Z")
@@ -173,10 +173,10 @@ def test_warnings_are_one_event_for_each_version_and_none_about_versions_before_
             events.announce_once(meta, each)
     reason = "NginxNoEffect"
     after = ["a; b", "a; b", "a"]
-    assert told == [
+    assert reported == [
         *(("old", reason, message) for message in after),
         *(("new", reason, message) for message in ("a", *after)),
     ]
     events.forget(new.key)
     events.announce_once(replace(new, uid="2"), warned(1, "a"))
-    assert told[-1] == ("new", reason, "a")
+    assert reported[-1] == ("new", reason, "a")

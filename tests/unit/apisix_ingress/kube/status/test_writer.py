@@ -149,7 +149,7 @@ async def test_writes_seen_before_their_responses_are_not_conflicts() -> None:
 
 
 class LosingApi(AcceptingApi):
-    """Does not answer the first patch, and shows the object as it was before."""
+    """Does not respond the first patch, and shows the object as it was before."""
 
     lost: JsonObject
 

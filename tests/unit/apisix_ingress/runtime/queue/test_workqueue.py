@@ -13,22 +13,22 @@ class Recorder(QueueObserver):
     """An observer that records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, float]] = []
+        self.reported: list[tuple[str, float]] = []
 
     def depth(self, keys: int) -> None:
-        self.told.append(("depth", keys))
+        self.reported.append(("depth", keys))
 
     def added(self) -> None:
-        self.told.append(("added", 1))
+        self.reported.append(("added", 1))
 
     def retried(self) -> None:
-        self.told.append(("retried", 1))
+        self.reported.append(("retried", 1))
 
     def started(self, waited: float) -> None:
-        self.told.append(("started", waited))
+        self.reported.append(("started", waited))
 
     def finished(self, worked: float) -> None:
-        self.told.append(("finished", worked))
+        self.reported.append(("finished", worked))
 
 
 def make_queue(clock: FakeClock, *, urgent_burst: int = 8, observer: Recorder | None = None) -> WorkQueue[str]:
@@ -521,7 +521,7 @@ def test_an_observer_receives_depth_adds_retries_waits_and_work() -> None:
     queue.done("a")
     clock.shift(1)
     assert len(queue) == 1
-    assert observer.told == [
+    assert observer.reported == [
         ("added", 1),
         ("depth", 1),
         ("started", 2),

@@ -69,10 +69,10 @@ def test_owners_with_changed_notes_are_returned_in_any_order_of_events(number: i
         owner = seed.choice(owners)
         before = {each: found.notes(each, hosts) for each, hosts in there.items()}
         after = frozenset(seed.sample(HOSTS, seed.randint(0, 2)))
-        told = found.replace(owner, there[owner], after)
+        reported = found.replace(owner, there[owner], after)
         there[owner] = after
         changed = {each for each, hosts in there.items() if found.notes(each, hosts) != before[each]}
-        assert changed <= told | {owner}
+        assert changed <= reported | {owner}
         fresh = SharedHosts()
         for each in seed.sample(owners, len(owners)):
             fresh.replace(each, (), there[each])

@@ -1,4 +1,4 @@
-"""The one list of what needs a person: sources, order, severities, times."""
+"""The one list of what needs attention: sources, order, severities, times."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -52,8 +52,8 @@ def test_what_a_front_proxy_says_is_passed_on_if_it_is_trusted() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), force_ssl_redirect="true"), trusting))
 
     served = [body["plugins"] for body in got if body.get("upstream_id")]
-    told = [plugins["serverless-pre-function"]["ingress_nginx"]["forwarded"] for plugins in served]
-    assert told == [{"port": "80", "keeps_host": False}, {"port": "443", "keeps_host": False}]
+    reported = [plugins["serverless-pre-function"]["ingress_nginx"]["forwarded"] for plugins in served]
+    assert reported == [{"port": "80", "keeps_host": False}, {"port": "443", "keeps_host": False}]
     redirects = {plugins["redirect"]["uri"].partition("$http_x")[0] for plugins in map(dict, redirecting(got))}
     assert redirects == {"https://$original_x_forwarded_host", "https://$host"}
 

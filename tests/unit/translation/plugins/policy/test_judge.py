@@ -35,7 +35,7 @@ def translate(
     return translate_plugins(scope, [plugin], "spec.plugins"), scope
 
 
-def told(scope: Context) -> list[tuple[str, str]]:
+def reported(scope: Context) -> list[tuple[str, str]]:
     assert all(problem.severity == "error" for problem in scope.problems)
     assert scope.forbidden == bool(scope.problems)
     return [(problem.code, problem.path) for problem in scope.problems]
@@ -84,15 +84,15 @@ ADDRESSES = [
 
 @pytest.mark.parametrize(("name", "config", "path"), ADDRESSES, ids=lambda item: str(item)[:40])
 def test_addresses_in_plugins_are_subject_to_the_address_policy(name: str, config: JsonObject, path: str) -> None:
-    assert told(translate(name, config)[1]) == [("AddressRefused", path)]
-    assert told(translate(name, config, options=Options(plugins="reviewed"))[1]) == []
-    assert told(translate(name, config, options=Options())[1]) == []
+    assert reported(translate(name, config)[1]) == [("AddressRefused", path)]
+    assert reported(translate(name, config, options=Options(plugins="reviewed"))[1]) == []
+    assert reported(translate(name, config, options=Options())[1]) == []
 
 
 def test_probes_of_plugins_stay_off_ports_that_are_listed() -> None:
     def probed(port: object, *entries: str) -> list[tuple[str, str]]:
         config = split(nodes={"192.0.2.8:80": 1}, checks={"active": {"port": port, "http_path": "/"}})
-        return told(
+        return reported(
             translate("traffic-split", config, options=replace(TENANT, internal=internal_addresses(entries)))[1]
         )
 
@@ -167,13 +167,13 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "config", "field"), REFUSED, ids=lambda item: str(item)[:40])
 def test_what_the_table_does_not_allow_is_refused(name: str, config: JsonObject, field: str | None) -> None:
     _, scope = translate(name, config)
-    paths = [path for code, path in told(scope) if code == "PluginRefused"]
+    paths = [path for code, path in reported(scope) if code == "PluginRefused"]
     if field is None:
         assert len(paths) == 2
     else:
         assert paths == [f"{CONFIG}.{field}" if field else AT]
     assert all("kubernetes.plugins: reviewed" in problem.message for problem in scope.problems)
-    assert told(translate(name, config, options=Options())[1]) == []
+    assert reported(translate(name, config, options=Options())[1]) == []
 
 
 @pytest.mark.parametrize(
@@ -206,19 +206,19 @@ def test_what_the_table_does_not_allow_is_refused(name: str, config: JsonObject,
     ],
 )
 def test_address_that_readers_may_read_differently_is_refused(text: object) -> None:
-    assert ("PluginRefused", f"{CONFIG}.uri") in told(translate("forward-auth", {"uri": text})[1])
+    assert ("PluginRefused", f"{CONFIG}.uri") in reported(translate("forward-auth", {"uri": text})[1])
 
 
 @pytest.mark.parametrize("text", ["unix:/run/x.sock", "a.example:b", "$host", "a.example/", "a@b", "[::1", "1:2:3", ""])
 def test_host_that_readers_may_read_differently_is_refused(text: str) -> None:
-    assert told(translate("tcp-logger", {"host": text, "port": 1})[1]) == [("PluginRefused", f"{CONFIG}.host")]
+    assert reported(translate("tcp-logger", {"host": text, "port": 1})[1]) == [("PluginRefused", f"{CONFIG}.host")]
 
 
 @pytest.mark.parametrize(
     "text", ["a.example", "a.example:99", "192.0.2.1", "[2001:db8::1]", "[2001:db8::1]:9", "2001:db8::1"]
 )
 def test_plain_hosts_are_allowed(text: str) -> None:
-    assert told(translate("tcp-logger", {"host": text, "port": 1})[1]) == []
+    assert reported(translate("tcp-logger", {"host": text, "port": 1})[1]) == []
 
 
 def test_everyday_plugins_are_published_unchanged() -> None:
@@ -241,7 +241,7 @@ def test_everyday_plugins_are_published_unchanged() -> None:
     }
     for name, config in wanted.items():
         got, scope = translate(name, config)
-        assert (got, told(scope)) == ({name: config}, [])
+        assert (got, reported(scope)) == ({name: config}, [])
 
 
 def test_shared_names_become_the_namespaces_own_and_the_input_stays() -> None:
@@ -251,7 +251,7 @@ def test_shared_names_become_the_namespaces_own_and_the_input_stays() -> None:
     got, scope = translate("workflow", inner)
     own = ["limit-count", {**limit[1], "group": "evil/all"}]
     assert got["workflow"] == {"rules": [{"actions": [own]}, {"actions": [["return", {"code": 403}], own]}]}
-    assert (inner, told(scope)) == (before, [])
+    assert (inner, reported(scope)) == (before, [])
     assert translate("limit-count", {"count": 1, "group": "all"})[0]["limit-count"]["group"] == "evil/all"
     assert translate("limit-count", {"count": 1, "group": "all"}, options=Options())[0]["limit-count"]["group"] == "all"
 
@@ -265,7 +265,7 @@ def test_cache_keys_begin_with_the_namespace_also_if_none_is_given() -> None:
 def test_what_a_secret_adds_is_reviewed() -> None:
     hidden = secret(namespace="evil", uri="http://127.0.0.1/", brand__new="1", _meta__pre_function="return 1")
     _, scope = translate("forward-auth", {}, hidden, secret_ref="secret")
-    assert sorted(told(scope)) == [
+    assert sorted(reported(scope)) == [
         ("AddressRefused", f"{CONFIG}.uri"),
         ("CodeRefused", CONFIG),
         ("PluginRefused", f"{CONFIG}.brand"),
@@ -275,15 +275,15 @@ def test_what_a_secret_adds_is_reviewed() -> None:
 def test_a_consumer_may_have_credentials_only() -> None:
     """A gateway replaces the plugins of the route that admits a consumer by the consumer's plugins."""
     restriction = {"whitelist": ["evil_evil"]}
-    assert told(translate("consumer-restriction", restriction)[1]) == []
+    assert reported(translate("consumer-restriction", restriction)[1]) == []
     _, scope = translate("consumer-restriction", restriction, kind="ApisixConsumer")
-    assert told(scope) == [("PluginRefused", AT)]
+    assert reported(scope) == [("PluginRefused", AT)]
     assert "use it on a route" in scope.problems[0].message
-    assert told(translate("key-auth", {"key": "k"}, kind="ApisixConsumer")[1]) == []
+    assert reported(translate("key-auth", {"key": "k"}, kind="ApisixConsumer")[1]) == []
 
 
 def test_global_rules_are_not_reviewed() -> None:
-    assert told(translate("brand-new", {"uri": "http://127.0.0.1"}, kind="ApisixGlobalRule")[1]) == []
+    assert reported(translate("brand-new", {"uri": "http://127.0.0.1"}, kind="ApisixGlobalRule")[1]) == []
 
 
 @pytest.mark.parametrize(
@@ -300,26 +300,26 @@ def test_global_rules_are_not_reviewed() -> None:
 )
 def test_code_inside_of_plugins_is_refused_with_code_plugins_alone(name: str, config: JsonObject) -> None:
     _, scope = translate(name, config, options=Options(code_plugins="refuse"))
-    assert [code for code, _ in told(scope)] == ["CodeRefused"]
-    assert told(translate(name, config, options=Options())[1]) == []
+    assert [code for code, _ in reported(scope)] == ["CodeRefused"]
+    assert reported(translate(name, config, options=Options())[1]) == []
 
 
 def test_trusted_plugins_are_not_reviewed_but_code_still_is() -> None:
     trusting = replace(TENANT, trusted_plugins=frozenset({"our-own", "openid-connect", "inspect"}))
     for kind in ("ApisixRoute", "ApisixConsumer"):
         got, scope = translate("our-own", {"uri": "http://127.0.0.1/"}, kind=kind, options=trusting)
-        assert (got, told(scope)) == ({"our-own": {"uri": "http://127.0.0.1/"}}, [])
+        assert (got, reported(scope)) == ({"our-own": {"uri": "http://127.0.0.1/"}}, [])
     inside = {"auth_plugins": [{"openid-connect": {"discovery": "http://a.example"}}, {"key-auth": {}}]}
-    assert told(translate("multi-auth", inside, options=trusting)[1]) == []
-    assert told(translate("inspect", {}, options=trusting)[1]) == [("CodeRefused", f"{AT}.name")]
+    assert reported(translate("multi-auth", inside, options=trusting)[1]) == []
+    assert reported(translate("inspect", {}, options=trusting)[1]) == [("CodeRefused", f"{AT}.name")]
     meta = {"_meta": {"pre_function": "return 1"}}
-    assert told(translate("our-own", meta, options=trusting)[1]) == [("CodeRefused", CONFIG)]
+    assert reported(translate("our-own", meta, options=trusting)[1]) == [("CodeRefused", CONFIG)]
 
 
 def test_code_is_governed_by_its_own_setting() -> None:
     allowed = Options(plugins="reviewed")
-    assert told(translate("serverless-pre-function", {"functions": ["return 1"]}, options=allowed)[1]) == []
-    assert told(translate("cors", {"_meta": {"pre_function": "return 1"}}, options=allowed)[1]) == []
+    assert reported(translate("serverless-pre-function", {"functions": ["return 1"]}, options=allowed)[1]) == []
+    assert reported(translate("cors", {"_meta": {"pre_function": "return 1"}}, options=allowed)[1]) == []
 
 
 @pytest.mark.parametrize("name", ["multi-auth", "workflow"])
@@ -343,7 +343,7 @@ def test_unexpected_shapes_are_harmless(name: str, inner: object) -> None:
 )
 def test_plugins_that_take_too_long_to_review_are_refused(name: str, config: JsonObject) -> None:
     _, scope = translate(name, config)
-    assert told(scope) == [("PluginRefused", AT)]
+    assert reported(scope) == [("PluginRefused", AT)]
     assert "split the object" in scope.problems[0].message
     assert scope.reviewed <= MOST_REVIEWED + 22
 
@@ -365,9 +365,9 @@ def test_control_characters_of_a_field_are_not_repeated() -> None:
 @pytest.mark.parametrize("plugin", ["key-auth", "basic-auth", "jwt-auth", "hmac-auth"])
 def test_anonymous_consumer_is_one_of_the_namespace(plugin: str, name: object, is_fine: bool) -> None:
     _, scope = translate(plugin, {"anonymous_consumer": name})
-    assert told(scope) == ([] if is_fine else [("PluginRefused", f"{CONFIG}.anonymous_consumer")])
+    assert reported(scope) == ([] if is_fine else [("PluginRefused", f"{CONFIG}.anonymous_consumer")])
 
 
 def test_anonymous_consumer_is_one_of_the_namespace_inside_another_plugin_too() -> None:
     _, scope = translate("multi-auth", {"auth_plugins": [{"key-auth": {"anonymous_consumer": "victim_jack"}}]})
-    assert [code for code, _ in told(scope)] == ["PluginRefused"]
+    assert [code for code, _ in reported(scope)] == ["PluginRefused"]

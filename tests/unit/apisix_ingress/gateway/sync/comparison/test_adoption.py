@@ -73,17 +73,17 @@ async def test_new_name_gets_no_id_that_a_cluster_holds() -> None:
 
 
 async def test_a_new_version_of_gateways_is_translated_before_the_first_write() -> None:
-    scene, told = Scene(), []
+    scene, reported = Scene(), []
 
     def learn(cluster: str, version: str) -> bool:
-        told.append((cluster, version))
-        return len(told) == 1
+        reported.append((cluster, version))
+        return len(reported) == 1
 
     adoptions = IdAdoption(scene.ids, scene.desired, scene._translate, clock=LoopClock(), versions=learn)
     for _ in range(2):
         adoptions.noticed("c1", "APISIX/3.19.0")
         await adoptions.adopt("c1", {})
-    assert (told, scene.translated) == ([("c1", "APISIX/3.19.0")] * 2, 1)
+    assert (reported, scene.translated) == ([("c1", "APISIX/3.19.0")] * 2, 1)
 
 
 @pytest.mark.parametrize("renewed", [True, False])
@@ -121,7 +121,7 @@ async def test_records_that_tell_no_name_are_handed_on_with_their_hosts() -> Non
     heard: list[object] = []
 
     def incumbents(
-        found: dict[str, set[str]], told: set[str], nameless: Mapping[RecordKey, tuple[str, ...]]
+        found: dict[str, set[str]], reported: set[str], nameless: Mapping[RecordKey, tuple[str, ...]]
     ) -> Iterator[bool]:
         heard.extend((found, nameless))
         yield False
@@ -137,7 +137,7 @@ async def test_hosts_are_held_by_the_namespace_in_names_of_records_or_of_their_u
     heard: list[object] = []
 
     def incumbents(
-        found: dict[str, set[str]], told: set[str], nameless: Mapping[RecordKey, tuple[str, ...]]
+        found: dict[str, set[str]], reported: set[str], nameless: Mapping[RecordKey, tuple[str, ...]]
     ) -> Iterator[bool]:
         heard.append(found)
         yield False

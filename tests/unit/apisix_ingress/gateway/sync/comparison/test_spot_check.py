@@ -53,8 +53,8 @@ async def story_of(fault: str, reason: str, cause: str) -> None:
             assert stage.sync.reachable
             await asyncio.sleep(60)
     assert stage.notes.breakers == [True, False]
-    told = [line for line in lines if line["log_level"] in ("warning", "error")]
-    assert [(line["event"], line["error"]) for line in told] == [("cluster.unreachable", cause)]
+    reported = [line for line in lines if line["log_level"] in ("warning", "error")]
+    assert [(line["event"], line["error"]) for line in reported] == [("cluster.unreachable", cause)]
     assert [line["event"] for line in lines].count("cluster.recovered") == 1
 
 

@@ -75,7 +75,7 @@ class SharedStage(Stage):
 
 
 def rules(count: int, namespace: str = "hog", version: int = 0) -> list[Record]:
-    """Return so many routes of a namespace, each for a host of its own."""
+    """Return this many routes of a namespace, each for a different host."""
     return [
         make_record(
             RecordKey("routes", f"{namespace}-{number}"), hosts=[f"{number}.{namespace}.test"], uri=f"/{version}"

@@ -132,11 +132,11 @@ async def test_a_record_that_always_fails_is_reported_with_its_location() -> Non
             failing.error = None
             await asyncio.sleep(10)
             assert [stage.sync.record_state(key) for key in (UPSTREAM, ROUTE)] == [APPLIED, APPLIED]
-    told = f"{error}; {CRASH_REMEDY}"
-    assert all(place in told for place in ("error log", "object", "record"))
-    want = [RecordState("unreachable", told), RecordState("waiting", f"waits for {UPSTREAM}: {told}"), APPLIED]
+    reported = f"{error}; {CRASH_REMEDY}"
+    assert all(place in reported for place in ("error log", "object", "record"))
+    want = [RecordState("unreachable", reported), RecordState("waiting", f"waits for {UPSTREAM}: {reported}"), APPLIED]
     assert states == want
-    assert [line["error"] for line in lines if line["event"] == "record.failing"] == [told]
+    assert [line["error"] for line in lines if line["event"] == "record.failing"] == [reported]
 
 
 @on_stage
