@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -257,7 +256,7 @@ class AdminClient:
         if is_disabled(reply):
             return None
         if await self._is_emptied(reply):
-            return replace(reply, content=_NO_RECORDS)
+            return reply._replace(content=_NO_RECORDS)
         raise await self._requests.error_of_read(reply, kind)
 
     async def _is_emptied(self, reply: Reply) -> bool:

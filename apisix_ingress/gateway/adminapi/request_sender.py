@@ -10,7 +10,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -126,7 +125,7 @@ class RequestSender:
             self.key.refresh()  # another request may have done so since this one was sent
             self._headers = self._new_headers()
             if self._headers != sent_with:
-                call = replace(call, headers=self._headers_of(payload))
+                call = call._replace(headers=self._headers_of(payload))
                 reply = await self._send(call, path, resent=reply.resent)
         if reply.resent:
             self._check_repeated(reply, method, path)
@@ -158,29 +157,28 @@ class RequestSender:
 
     async def _send(self, call: Request, path: str, *, resent: bool = False) -> Reply:
         """Send a request, and repeat it if it was cut off; `resent`: an earlier copy was cut off already."""
-
-        async def attempt() -> Reply:
-            began, status = loop.time(), None
-            try:
-                reply = await self.transport.send(call)
-                status = reply.status_code
-                return reply
-            finally:
-                self._on_request(call.method, path, status, loop.time() - began)
-
-        loop = asyncio.get_running_loop()
         try:
             try:
-                reply = await attempt()
+                reply = await self._attempt(call, path)
             except _CUT_OFF:
                 resent = True
                 # Constructing the policy takes longer than a write, so it is used only in this rare case.
-                reply = await _resending()(attempt)
+                reply = await _resending()(self._attempt, call, path)
         except httpx.RequestError as error:
             # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
             error.__traceback__ = None
             raise self._no_reply(error, f"{call.method} {path}", call.limits, resent=resent) from error
-        return replace(reply, resent=True) if resent else reply
+        return reply._replace(resent=True) if resent else reply
+
+    async def _attempt(self, call: Request, path: str) -> Reply:
+        loop, status = asyncio.get_running_loop(), None
+        began = loop.time()
+        try:
+            reply = await self.transport.send(call)
+            status = reply.status_code
+            return reply
+        finally:
+            self._on_request(call.method, path, status, loop.time() - began)
 
     def _no_reply(self, error: httpx.RequestError, what: str, limits: Limits, *, resent: bool) -> GatewayError:
         """Return the error for a request without a reply."""

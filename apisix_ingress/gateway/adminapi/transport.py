@@ -11,9 +11,8 @@ import asyncio
 import math
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import aiohttp
 import httpx
@@ -34,8 +33,7 @@ _KEEPALIVE = 15.0
 _Errors = tuple[tuple[tuple[type[Exception], ...], type[httpx.TransportError]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """Seconds that parts of a request may take; None: no limit.
 
     Attributes:
@@ -49,8 +47,7 @@ class Limits:
     deadline: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request; `payload` None: no body. At most `most` bytes of a successful reply are read."""
 
     method: str
@@ -61,8 +58,7 @@ class Request:
     most: int = LARGEST_ANSWER
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A reply; header names are case-insensitive.
 
     Attributes:
@@ -133,6 +129,10 @@ class AiohttpTransport:
         await self._take_slot(call.limits.pool)
         try:
             return await self._exchange(call, call.limits)
+        except Exception as error:
+            if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+                self._pool().clear_dns_cache()  # the name may resolve to another address by now
+            raise _kind_of(error)(_text_of(error)) from error
         finally:
             self._slots.release()
 
@@ -152,22 +152,13 @@ class AiohttpTransport:
             raise httpx.PoolTimeout("no connection became available") from error
 
     async def _exchange(self, call: Request, limits: Limits) -> Reply:
-        try:
-            url = URL(call.url, encoded=True)
-            _check(limits.deadline)
-            tls = self._tls.get() if self._tls and url.scheme == "https" else True
-            return await self._send(call, url, tls)
-        except Exception as error:
-            if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-                self._pool().clear_dns_cache()  # the name may resolve to another address by now
-            raise _kind_of(error)(_text_of(error)) from error
-
-    async def _send(self, call: Request, url: URL, tls: ssl.SSLContext | bool) -> Reply:
+        url = URL(call.url, encoded=True)
         if url.scheme not in ("http", "https") or not url.raw_host:
             raise aiohttp.InvalidURL(url)
+        _check(limits.deadline)
         if self._connection is None:
             self._connection = RawConnection(self._pool())
-        limits = call.limits
+        tls = self._tls.get() if self._tls and url.scheme == "https" else True
         request = RawRequest(
             call.method,
             url,

@@ -111,6 +111,10 @@ def test_what_the_server_adds_is_not_compared() -> None:
         ("upstreams", {"tls": "odd"}, {"tls": "odd"}),
         ("plugin_metadata", {"log_format": {}}, {"log_format": [], "id": "http-logger", "update_time": 1}),
         ("routes", {"enabled": True, "ok": None}, {"ok": None, "enabled": True}),
+        ("routes", {"vars": [1.0, -0.0, 2.0**53]}, {"vars": [1, 0, 2**53]}),
+        ("routes", {"vars": [[9007199254740991.0]]}, {"vars": [[9007199254740991]]}),
+        ("routes", {"a": 2.0, "z": 1}, {"a": 2, "z": 1}),
+        ("plugin_metadata", {}, {"id": "http-logger", "create_time": 1}),
     ],
 )
 def test_equal_records_have_one_comparable_form(
@@ -129,6 +133,8 @@ def test_equal_records_have_one_comparable_form(
         ("routes", {"retries": 0}, {"retries": False}),
         ("routes", {"id": "a"}, {"id": "b"}),
         ("routes", {"priority": 1}, {"priority": "1"}),
+        ("routes", {"desc": "{}"}, {"desc": "[]"}),
+        ("routes", {"desc": "1.0,"}, {"desc": "1,"}),
     ],
 )
 def test_different_records_have_two(kind: RecordKind, sent: dict[str, Any], returned: dict[str, Any]) -> None:
