@@ -105,15 +105,16 @@ class LedgeredBackend:
             NotTried: The record had to be added to the ledger first. The write is left to the next attempt: its
                 deadline, which the lease limits, was set before the ledger was written.
         """
-        if record.key.kind in UNLABELLED:
-            self._written.add(record.key)
-            try:
-                took_write = await self._ledger.note(self._cluster, (record.key,))
-            except IngressError as error:
-                raise NotTried(f"the ledger cannot be written: {error}") from error
-            if took_write:
-                raise NotTried("the ledger was written first", at_once=True)
-        return await self._put(record)
+        if record.key.kind not in UNLABELLED:
+            return await self._backend.put(record)
+        self._written.add(record.key)
+        try:
+            took_write = await self._ledger.note(self._cluster, (record.key,))
+        except IngressError as error:
+            raise NotTried(f"the ledger cannot be written: {error}") from error
+        if took_write:
+            raise NotTried("the ledger was written first", at_once=True)
+        return await self._put_unlabelled(record)
 
     async def delete(self, key: RecordKey) -> bool:
         """Delete a record, missing or not; return whether a copy of the request may be carried out later."""
@@ -140,10 +141,8 @@ class LedgeredBackend:
         """Return whether the credentials have changed since the last call used them."""
         return self._backend.credentials_changed()
 
-    async def _put(self, record: Record) -> bool:
+    async def _put_unlabelled(self, record: Record) -> bool:
         key = record.key
-        if key.kind not in UNLABELLED:
-            return await self._backend.put(record)
         try:
             in_doubt = await self._backend.put(record)
         except (GatewayRejected, DependencyPending):

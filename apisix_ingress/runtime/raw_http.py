@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -28,8 +28,7 @@ class WriteStalled(Exception):
     """The rest of a body was not sent: the peer stopped reading, or the deadline passed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawRequest:
+class RawRequest(NamedTuple):
     """A request. The head is written together with the first `_FIRST_WRITE` bytes of the body.
 
     Attributes:
@@ -51,8 +50,7 @@ class RawRequest:
     check: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The head of a reply, and its body or the beginning of it.
 
     Attributes:
@@ -164,7 +162,7 @@ async def _answer_while_writing(protocol: ResponseHandler, request: RawRequest, 
             writing.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    return replace(found, is_early=is_early)
+    return found._replace(is_early=is_early)
 
 
 async def _write_rest(protocol: ResponseHandler, request: RawRequest) -> None:

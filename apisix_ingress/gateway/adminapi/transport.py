@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import ssl
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol

@@ -78,7 +78,7 @@ class ClusterSync:
 
     def record_state(self, key: RecordKey) -> RecordState:
         """Return the sync state of a desired record in this cluster."""
-        return self._driver.status.state(key)
+        return self._driver.status.state(self._driver.table.get(key))
 
     def holds(self, key: RecordKey) -> bool:
         """Return whether the cluster is known to have a record, in any version."""

@@ -102,13 +102,12 @@ class RecordDriver:
             for phase, row in TRANSITIONS.items()
         }
 
-    def post(self, key: RecordKey, event: Event, detail: Detail = NO_DETAIL) -> None:
+    def post(self, slot: RecordSlot, event: Event, detail: Detail = NO_DETAIL) -> None:
         """Change the phase of a record according to an event, and perform the effects.
 
         Raises:
             InvalidTransition: The event cannot happen in this phase, which is a bug.
         """
-        slot = self.table.slot(key)
         rule = self._rules[slot.phase].get(event)
         if rule is None:
             raise InvalidTransition(f"{event} while {slot.phase}")
@@ -143,10 +142,10 @@ class RecordDriver:
             if record is not None:
                 self.ever_wanted.add(key)
                 if slot.is_withheld:
-                    self.post(key, Event.DELETE_ALLOWED)
-            self.post(key, Event.UNWANTED if record is None else Event.WANTED, Detail(record, former))
+                    self.post(slot, Event.DELETE_ALLOWED)
+            self.post(slot, Event.UNWANTED if record is None else Event.WANTED, Detail(record, former))
             if self.breaker.is_tripped:
-                self.report(key)
+                self.report(slot)
 
     def remember(self, keys: Iterable[RecordKey]) -> None:
         """Record which of the keys are desired, while nothing is queued yet."""
@@ -154,7 +153,7 @@ class RecordDriver:
             if self.wanted(key) is not None:
                 self.ever_wanted.add(key)
             if self.breaker.is_tripped:
-                self.report(key)
+                self.report(self.table.get(key))
 
     def wanted(self, key: RecordKey) -> Record | None:
         """Return the record that the cluster should have under a key, or None."""
@@ -184,50 +183,44 @@ class RecordDriver:
         """Return the records whose deletion was held back."""
         return {slot.key for slot in self.table if slot.is_withheld}
 
-    def enqueue(self, key: RecordKey) -> None:
-        """Queue a record again with the same urgency."""
-        self.queue.add(key, urgent=self.table.get(key).urgent)
+    def enqueue(self, slot: RecordSlot, seconds: float = 0.0) -> None:
+        """Queue a record again with the same urgency, now or for later."""
+        self.queue.add_after(slot.key, seconds, urgent=slot.urgent)
 
-    def enqueue_after(self, key: RecordKey, seconds: float) -> None:
-        """Queue a record for later."""
-        self.queue.add_after(key, seconds, urgent=self.table.get(key).urgent)
-
-    def report(self, key: RecordKey) -> None:
+    def report(self, slot: RecordSlot) -> None:
         """Report the state of a record to the observer."""
-        self._observer.outcome(self.cluster, key, self.status.state(key))
+        self._observer.outcome(self.cluster, slot.key, self.status.state(slot))
 
-    def unblock_others(self, key: RecordKey) -> None:
+    def unblock_others(self, slot: RecordSlot) -> None:
         """Queue the records that wait for this one, and deletes that may be due."""
-        for waiter in tuple(self.table.blocked.get(key, ())):
-            self.post(waiter, Event.UNBLOCK)
+        for waiter in tuple(self.table.blocked.get(slot.key, ())):
+            self.post(self.table.slot(waiter), Event.UNBLOCK)
         self.release_deletes()
 
     def release_deletes(self) -> None:
         """Queue the deletes that no longer wait for a write."""
         for delete in self.order.due():
-            self.enqueue(delete)
+            self.enqueue(self.table.slot(delete))
 
-    def retry(self, key: RecordKey, error: GatewayError) -> None:
+    def retry(self, slot: RecordSlot, error: GatewayError) -> None:
         """Retry a record after its backoff; if it failed often, deletes no longer wait for it."""
-        self.post(key, Event.RETRY_LATER, Detail(error=error))
-        slot = self.table.slot(key)
+        self.post(slot, Event.RETRY_LATER, Detail(error=error))
         if slot.failures == WARN_AFTER:
-            self._log.warning("record.failing", record=str(key), error=explained(error))
+            self._log.warning("record.failing", record=str(slot.key), error=explained(error))
         if slot.persistent_error is not None:
-            self.post(key, Event.GAVE_UP)
+            self.post(slot, Event.GAVE_UP)
 
-    def wait_for_holder(self, key: RecordKey, holder: RecordKey) -> None:
+    def wait_for_holder(self, slot: RecordSlot, holder: RecordKey) -> None:
         """Retry a record as soon as the holder of one of its exclusive keys is written or deleted.
 
         The holder may be about to be deleted, so deletes no longer wait for this record. If records keep waiting for
         each other in a cycle, this one releases its keys, unless it has recently done so without success.
         """
-        slot = self.table.slot(key)
         self.table.set_holder(slot, holder)
-        self.post(key, Event.GAVE_UP)
+        self.post(slot, Event.GAVE_UP)
         if self.unique_keys.may_release(slot, self._clock.monotonic()):
             slot.release = True
-            self.enqueue(key)
+            self.enqueue(slot)
 
     def tick(self, now: float) -> None:
         """Queue what becomes due with time: retries of rejected records, and records that are no longer held."""
@@ -242,7 +235,7 @@ class RecordDriver:
             return False
         if known is not None and self.is_held(slot.key, known.name, known.hosts, self.table.sources(slot.key)):
             return False
-        self.post(slot.key, Event.HOLD_ENDED)
+        self.post(slot, Event.HOLD_ENDED)
         return True
 
     def _namespace(self, key: RecordKey) -> str:
@@ -253,9 +246,9 @@ class RecordDriver:
         if not self.breaker.is_tripped:
             for slot in self.table:
                 if slot.error is not None:
-                    self.enqueue(slot.key)
+                    self.enqueue(slot)
         for key in [*self.order.counted(), *self._blocked_writes()]:
-            self.report(key)
+            self.report(self.table.slot(key))
 
     def _outage_changed(self, is_open: bool) -> None:
         if is_open:
@@ -281,6 +274,7 @@ class RecordDriver:
             Effect.START: self._start,
             Effect.KEEP_WRITTEN: self._keep_written,
             Effect.KEEP_UNWRITTEN: lambda slot, _: table.write_failed(slot),
+            Effect.KEEP_REJECTED: self._keep_rejected,
             Effect.KEEP_UNKNOWN: self._keep_unknown,
             Effect.KEEP_FOUND: lambda slot, of: table.found(slot, _given(of.found)),
             Effect.KEEP_MISSING: lambda slot, _: table.missing(slot),
@@ -290,18 +284,13 @@ class RecordDriver:
             Effect.CLEAR_HELD: _clear_held,
             Effect.KEEP_WITHHELD: _keep_withheld,
             Effect.CLEAR_WITHHELD: self._clear_withheld,
-            Effect.KEEP_REJECTION: self._keep_rejection,
             Effect.CLEAR_REJECTION: _clear_rejection,
-            Effect.CLEAR_ERROR: _clear_error,
             Effect.CLEAR_FAILURES: self._clear_failures,
-            Effect.BACK_OFF: lambda slot, of: self.enqueue_after(
-                slot.key, note_failure(slot, _given(of.error), config.rng)
-            ),
-            Effect.ENQUEUE: lambda slot, _: self.queue.add(slot.key, urgent=slot.urgent),
-            Effect.UNBLOCK_OTHERS: lambda slot, _: self.unblock_others(slot.key),
-            Effect.HAND_OVER: self._hand_over,
-            Effect.RELEASE_DELETES: lambda slot, _: self.release_deletes(),
-            Effect.REPORT: lambda slot, _: self.report(slot.key),
+            Effect.BACK_OFF: lambda slot, of: self.enqueue(slot, note_failure(slot, _given(of.error), config.rng)),
+            Effect.ENQUEUE: lambda slot, _: self.enqueue(slot),
+            Effect.UNBLOCK_OTHERS: lambda slot, _: self.unblock_others(slot),
+            Effect.REPORT: lambda slot, _: self.report(slot),
+            Effect.SETTLE: self._settle,
         }
 
     def _order(self, slot: RecordSlot, of: Detail) -> None:
@@ -319,6 +308,7 @@ class RecordDriver:
     def _wait(self, slot: RecordSlot, of: Detail) -> None:
         self.table.block(slot, _given(of.on))
         self.order.wait(slot, of.record, self._owner_namespace(slot))
+        self.release_deletes()
 
     def _start(self, slot: RecordSlot, of: Detail) -> None:
         if slot.holder is not None:
@@ -335,6 +325,9 @@ class RecordDriver:
             self.ever_wanted.discard(slot.key)
         if record is not None and record.takes:
             self.unique_keys.written(record, self._clock.monotonic())
+        slot.rejection = None
+        for successor in tuple(self.table.successors.get(slot.key, ())):
+            self.post(self.table.slot(successor), Event.HANDED_OVER)
 
     def _keep_unknown(self, slot: RecordSlot, _: Detail) -> None:
         record = _given(slot.flight).record
@@ -350,8 +343,9 @@ class RecordDriver:
         slot.is_withheld = False
         self.table.timed[slot.key] = slot  # it may be empty now
 
-    def _keep_rejection(self, slot: RecordSlot, of: Detail) -> None:
+    def _keep_rejected(self, slot: RecordSlot, of: Detail) -> None:
         assert isinstance(of.error, GatewayRejected)
+        self.table.write_failed(slot)
         note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self.config.rng)
         self.table.timed[slot.key] = slot
 
@@ -359,13 +353,10 @@ class RecordDriver:
         self.table.set_holder(slot, None)
         slot.failures = 0
 
-    def _hand_over(self, slot: RecordSlot, _: Detail) -> None:
-        for successor in tuple(self.table.successors.get(slot.key, ())):
-            self.post(successor, Event.HANDED_OVER)
-
-
-def _clear_error(slot: RecordSlot, _: Detail) -> None:
-    slot.error, slot.failures = None, 0
+    def _settle(self, slot: RecordSlot, _: Detail) -> None:
+        slot.error, slot.failures = None, 0
+        self.unblock_others(slot)
+        self.report(slot)
 
 
 def _clear_held(slot: RecordSlot, _: Detail) -> None:

@@ -27,10 +27,10 @@ class RecordStatus:
         self._order = order
         self._breaker = breaker
 
-    def state(self, key: RecordKey) -> RecordState:
+    def state(self, slot: RecordSlot) -> RecordState:
         """Return the sync state of a record."""
+        key = slot.key
         record = self._wanted.get(key, self._cluster)
-        slot = self._table.get(key)
         if record is None:
             return APPLIED if slot.observed is None else PENDING
         applied = slot.applied
@@ -72,7 +72,7 @@ class RecordStatus:
             return RecordState("waiting", f"waits for {on}, which does not exist")
         if message := slot.rejected(record):
             return RecordState("waiting", f"waits for {on}, which the gateway rejected: {message}")
-        state = self.state(on)
+        state = self.state(slot)
         if state == PENDING or (state == APPLIED and slot.observed is not None):
             return PENDING
         why = f": {state.message}" if state.message else ", which does not exist"

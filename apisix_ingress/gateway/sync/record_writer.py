@@ -23,6 +23,7 @@ from apisix_ingress.gateway.sync.observer import Change
 from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Step
 from apisix_ingress.gateway.sync.records.rate_limit import rate_delay
 from apisix_ingress.gateway.sync.records.retries import is_rejected
+from apisix_ingress.gateway.sync.records.slot import RecordSlot
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.gateway.sync.records.unique_keys import released
 from apisix_ingress.model.keys import RecordKey
@@ -62,19 +63,19 @@ class RecordWriter:
         Raises:
             LeadershipLost: The write was not started.
         """
-        step = self.driver.decide(key)
-        if step.act == "put" and self._is_check_due(key, step):
-            if not await self._is_checked(key):
+        step, slot = self.driver.decide(key), self.driver.table.slot(key)
+        if step.act == "put" and self._is_check_due(slot, step):
+            if not await self._is_checked(slot):
                 return True
-            step = self.driver.decide(key)
+            step, slot = self.driver.decide(key), self.driver.table.slot(key)
         if step.act in ("put", "delete"):
-            if self._may_send(key, step.record):
-                await self._send(key, step.record, term)
+            if self._may_send(slot, step.record):
+                await self._send(slot, step.record, term)
                 return True
         elif step.act == "wait":
-            self._block(key, step)
+            self._block(slot, step)
         else:
-            self._settle(key, step)
+            self._settle(slot, step)
         return False
 
     async def update_early(self, record: Record, found: ObservedRecord, term: Term) -> None:
@@ -83,187 +84,185 @@ class RecordWriter:
         Raises:
             LeadershipLost: The write was not started.
         """
-        driver, key = self.driver, record.key
-        driver.post(key, Event.FOUND, Detail(found=found))
-        await self._write(key, record, term)
-        driver.table.compare_by_digest(driver.table.slot(key))
+        slot = self.driver.table.slot(record.key)
+        self.driver.post(slot, Event.FOUND, Detail(found=found))
+        await self._write(slot, record, term)
+        self.driver.table.compare_by_digest(slot)
 
     def crashed(self, key: RecordKey) -> None:
         """Retry a record later whose handling raised an unexpected exception, which is a bug."""
-        if self.driver.table.get(key).flight is not None:
-            self.driver.post(key, Event.UNKNOWN)
-        self.driver.retry(key, GatewayError("internal error: check the log of the controller"))
+        slot = self.driver.table.slot(key)
+        if slot.flight is not None:
+            self.driver.post(slot, Event.UNKNOWN)
+        self.driver.retry(slot, GatewayError("internal error: check the log of the controller"))
 
-    def _settle(self, key: RecordKey, step: Step) -> None:
+    def _settle(self, slot: RecordSlot, step: Step) -> None:
         """Post that no request is needed: the record is as desired, or must stay unchanged."""
-        table = self.driver.table
-        slot = table.slot(key)
         if step.act == "nothing":
-            table.set_holder(slot, None)
+            self.driver.table.set_holder(slot, None)
             slot.released_at = -math.inf
         elif step.act == "hold":
-            self.driver.post(key, Event.HELD)
+            self.driver.post(slot, Event.HELD)
         elif step.record is not None:
-            self._log.warning("record.foreign", record=str(key), name=step.record.name, remedy=FOREIGN_REMEDY)
-        self.driver.post(key, Event.AS_WANTED if step.act == "nothing" else Event.LEFT)
+            self._log.warning("record.foreign", record=str(slot.key), name=step.record.name, remedy=FOREIGN_REMEDY)
+        self.driver.post(slot, Event.AS_WANTED if step.act == "nothing" else Event.LEFT)
 
-    def _block(self, key: RecordKey, step: Step, *, by_rival: bool = False) -> None:
+    def _block(self, slot: RecordSlot, step: Step, *, by_rival: bool = False) -> None:
         """Make a record wait for another one."""
         driver = self.driver
         assert step.on is not None
-        driver.post(key, Event.BLOCK, Detail(step.record, on=step.on))
-        driver.table.slot(key).blocked_by_rival = by_rival
+        driver.post(slot, Event.BLOCK, Detail(step.record, on=step.on))
+        slot.blocked_by_rival = by_rival
         if step.record is not None and step.on in step.record.refs:
             driver.queue.expedite(step.on)  # many others of its namespace may precede it in the queue
             if step.record.takes:
-                driver.unblock_others(key)  # records with the same exclusive keys need not wait for this one meanwhile
+                driver.unblock_others(slot)  # records with the same exclusive keys need not wait for this one meanwhile
 
-    def _is_check_due(self, key: RecordKey, step: Step) -> bool:
+    def _is_check_due(self, slot: RecordSlot, step: Step) -> bool:
         """Return whether to read the id before the write."""
-        slot = self.driver.table.slot(key)
         return self.checks.is_due(slot) and not is_rejected(slot, step.record, self._clock.monotonic())
 
-    async def _is_checked(self, key: RecordKey) -> bool:
+    async def _is_checked(self, slot: RecordSlot) -> bool:
         """Read what the gateway has under a new id; return whether to proceed. If not, the key is queued again."""
         try:
-            if not await self.checks.run(key):
+            if not await self.checks.run(slot):
                 return False
         except GatewayRejected:
             return True  # the reply to the write will say more
         except GatewayError as error:
-            self._retry(key, error)
+            self._retry(self.driver.table.slot(slot.key), error)
             return False
         if not self.driver.breaker.allows_writes:
-            self.driver.enqueue(key)
+            self.driver.enqueue(slot)
             return False
         return True
 
-    def _may_send(self, key: RecordKey, record: Record | None) -> bool:
+    def _may_send(self, slot: RecordSlot, record: Record | None) -> bool:
         """Return whether a request may start now. If not, the key is queued again when it may."""
-        slot, now, delay = self.driver.table.slot(key), self._clock.monotonic(), 0.0
+        now, delay = self._clock.monotonic(), 0.0
         if record is None and not self.driver.order.may_delete(slot):
             return False
         if is_rejected(slot, record, now):
-            self.driver.post(key, Event.STILL_REJECTED)
+            self.driver.post(slot, Event.STILL_REJECTED)
             return False
         if record is not None and record.takes:
             unique_keys = self.driver.unique_keys
             if (rival := unique_keys.rival(record)) is not None:
-                self._block(key, Step("wait", record, rival), by_rival=True)
+                self._block(slot, Step("wait", record, rival), by_rival=True)
                 return False
             delay = unique_keys.delay(record, now)
         if delay <= 0:
             delay = rate_delay(slot, now)
         if delay > 0:
-            self.driver.enqueue_after(key, delay)
+            self.driver.enqueue(slot, delay)
         return delay <= 0
 
-    async def _send(self, key: RecordKey, record: Record | None, term: Term) -> None:
+    async def _send(self, slot: RecordSlot, record: Record | None, term: Term) -> None:
         """Write a record. One that has to release exclusive keys is first written without new ones, then as desired."""
-        driver, slot = self.driver, self.driver.table.slot(key)
+        driver = self.driver
         circle = driver.unique_keys.circle(slot) if slot.release else ()
         slot.release = False
         if record is None or not circle:
-            if await self._write(key, record, term):
-                driver.table.slot(key).released_at = -math.inf
-                if record is None and driver.wanted(key) is not None:
-                    driver.mark([key])  # it was deleted so that another name can take its id
+            if await self._write(slot, record, term):
+                slot.released_at = -math.inf
+                if record is None and driver.wanted(slot.key) is not None:
+                    driver.mark([slot.key])  # it was deleted so that another name can take its id
             return
-        self._log.warning("record.plugins_released", record=str(key), name=record.name)
-        if await self._write(key, released(record, slot.applied), term):
-            driver.table.slot(key).released_at = self._clock.monotonic()
+        self._log.warning("record.plugins_released", record=str(slot.key), name=record.name)
+        if await self._write(slot, released(record, slot.applied), term):
+            slot.released_at = self._clock.monotonic()
             for member in circle:
                 member.bucket_full_at = -math.inf  # restore plugins that guard requests as soon as possible
-            driver.mark([key])
+            driver.mark([slot.key])
 
-    async def _write(self, key: RecordKey, record: Record | None, term: Term) -> bool:
+    async def _write(self, slot: RecordSlot, record: Record | None, term: Term) -> bool:
         """Write a record; return whether the outcome is final: the gateway accepted or rejected it."""
         term.check(self._backend.timeout)
         driver, started = self.driver, self._clock.monotonic()
-        driver.post(key, Event.STARTED, Detail(record, at=started))
+        driver.post(slot, Event.STARTED, Detail(record, at=started))
         self.nothing_in_flight.clear()
         try:
-            is_uncertain = await (self._backend.delete(key) if record is None else self._backend.put(record))
+            is_uncertain = await (self._backend.delete(slot.key) if record is None else self._backend.put(record))
         except NotTried as error:
-            driver.post(key, Event.FAILED)
-            driver.post(key, Event.RETRY_NOW) if error.at_once else driver.retry(key, error)
+            driver.post(slot, Event.FAILED)
+            driver.post(slot, Event.RETRY_NOW) if error.at_once else driver.retry(slot, error)
         except GatewayError as error:
             if error.sent:
-                self._note_unacked(key, record, term, started)
-            self._observe(key, record, type(error).__name__)
-            self._fail(key, record, error)
+                self._note_unacked(slot, record, term, started)
+            self._observe(slot, record, type(error).__name__)
+            self._fail(slot, record, error)
             return isinstance(error, GatewayRejected)
         except BaseException:
             # Cancelled at the end of the term, or a bug: the write may have been carried out.
-            self._note_unacked(key, record, term, started)
-            driver.post(key, Event.UNKNOWN)
+            self._note_unacked(slot, record, term, started)
+            driver.post(slot, Event.UNKNOWN)
             raise
         else:
             if is_uncertain:
-                self._note_unacked(key, record, term, started)
-            self._succeed(key, record, started)
+                self._note_unacked(slot, record, term, started)
+            self._succeed(slot, record, started)
             return True
         finally:
             if record is not None and record.takes:
-                driver.unblock_others(key)  # whatever the outcome: older owners precede its next attempt
+                driver.unblock_others(slot)  # whatever the outcome: older owners precede its next attempt
             if not driver.table.in_flight:
                 self.nothing_in_flight.set()
         return False
 
-    def _note_unacked(self, key: RecordKey, record: Record | None, term: Term, started: float) -> None:
+    def _note_unacked(self, slot: RecordSlot, record: Record | None, term: Term, started: float) -> None:
         """Record that the gateway may still carry out a write, at least until the timeout of a request."""
         now, bound = self._clock.monotonic(), self._backend.timeout
         # A request that took longer than its timeout was delayed in this process.
         until = max(started + bound, now + LATE * min(now - started, bound))
         term.doubt(until)
-        self.driver.unacked.note(self.driver.table.slot(key), record, until)
+        self.driver.unacked.note(slot, record, until)
 
-    def _succeed(self, key: RecordKey, record: Record | None, started: float) -> None:
+    def _succeed(self, slot: RecordSlot, record: Record | None, started: float) -> None:
         self.driver.breaker.succeeded()
         duration = round(self._clock.monotonic() - started, 3)
         # With many outstanding writes, a log line for each would cost as much CPU as the writes.
         line = self._log.debug if self.driver.order.is_bulk else self._log.info
         if record is not None:
-            line("record.put", record=str(key), name=record.name, duration_s=duration)
+            line("record.put", record=str(slot.key), name=record.name, duration_s=duration)
         else:
-            line("record.delete", record=str(key), duration_s=duration)
-        self._observe(key, record, "ok")
-        self.driver.post(key, Event.SUCCEEDED)
+            line("record.delete", record=str(slot.key), duration_s=duration)
+        self._observe(slot, record, "ok")
+        self.driver.post(slot, Event.SUCCEEDED)
 
-    def _fail(self, key: RecordKey, record: Record | None, error: GatewayError) -> None:
+    def _fail(self, slot: RecordSlot, record: Record | None, error: GatewayError) -> None:
         driver = self.driver
         if isinstance(error, GatewayRejected):
             driver.breaker.succeeded()
-            name = record.name if record is not None else ""
-            self._log.warning("record.rejected", record=str(key), name=name, status=error.status, error=error.message)
-            driver.post(key, Event.WRITE_REJECTED, Detail(record, error=error))
+            key, name = str(slot.key), record.name if record is not None else ""
+            self._log.warning("record.rejected", record=key, name=name, status=error.status, error=error.message)
+            driver.post(slot, Event.WRITE_REJECTED, Detail(record, error=error))
             return
-        driver.post(key, Event.UNKNOWN if error.sent else Event.FAILED)
-        self._retry(key, error)
+        driver.post(slot, Event.UNKNOWN if error.sent else Event.FAILED)
+        self._retry(slot, error)
 
-    def _retry(self, key: RecordKey, error: GatewayError) -> None:
+    def _retry(self, slot: RecordSlot, error: GatewayError) -> None:
         """Try the record again after its own backoff, or once the cluster is back if it is the cluster that fails."""
         driver = self.driver
         if isinstance(error, GatewayUnauthorized):
-            driver.post(key, Event.RETRY_NOW)  # no failure of the record
+            driver.post(slot, Event.RETRY_NOW)  # no failure of the record
         else:
-            driver.retry(key, error)
+            driver.retry(slot, error)
         if isinstance(error, DependencyPending):
             driver.breaker.succeeded()
             if error.missing is not None:
-                driver.post(error.missing, Event.DOUBTED)
+                driver.post(driver.table.slot(error.missing), Event.DOUBTED)
                 driver.mark([error.missing])
             if error.holder is not None:
-                driver.wait_for_holder(key, error.holder)
+                driver.wait_for_holder(slot, error.holder)
         else:
-            driver.breaker.failed(error, key)
+            driver.breaker.failed(error, slot.key)
 
-    def _observe(self, key: RecordKey, record: Record | None, status: str) -> None:
+    def _observe(self, slot: RecordSlot, record: Record | None, status: str) -> None:
         """Report a write that has just ended to the observer, while the slot still has what was there before."""
-        before = self.driver.table.slot(key).observed
+        before = slot.observed
         if record is not None:
             change: Change = "updated" if before else "created"
             name = record.name
         else:
             change, name = "deleted", before.name if before else ""
-        self._observer.written(self.driver.cluster, key, change, name, status)
+        self._observer.written(self.driver.cluster, slot.key, change, name, status)

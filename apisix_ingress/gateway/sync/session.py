@@ -200,7 +200,7 @@ class SyncSession:
             key = await driver.queue.get()
             try:
                 if not driver.breaker.allows_writes:
-                    driver.enqueue(key)
+                    driver.enqueue(driver.table.slot(key))
                 elif await self._handle(key, term):
                     settled = 0
                 else:

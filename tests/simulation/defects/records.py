@@ -50,7 +50,7 @@ def _() -> Any:
 
 @defect("a write that failed is not tried again")
 def _() -> Any:
-    return instead(RecordDriver, "retry", lambda self, key, error: None)
+    return instead(RecordDriver, "retry", lambda self, slot, error: None)
 
 
 @defect("a delete does not wait for the records that name it")
@@ -148,10 +148,10 @@ def _() -> Any:
     def planted() -> Iterator[None]:
         fail = RecordWriter._fail
 
-        def confused(self: Any, key: Any, record: Any, error: Any) -> None:
+        def confused(self: Any, slot: Any, record: Any, error: Any) -> None:
             if error.status == 401:
                 error = GatewayRejected(401, "refused")
-            fail(self, key, record, error)
+            fail(self, slot, record, error)
 
         with instead(RecordWriter, "_fail", confused):
             yield
@@ -168,9 +168,9 @@ def _() -> Any:
 def _() -> Any:
     succeed = RecordWriter._succeed
 
-    def chatty(self: Any, key: Any, record: Any, started: float) -> None:
+    def chatty(self: Any, slot: Any, record: Any, started: float) -> None:
         if record is not None:
             structlog.get_logger().info("record.sent", body=record.payload.decode())
-        succeed(self, key, record, started)
+        succeed(self, slot, record, started)
 
     return instead(RecordWriter, "_succeed", chatty)

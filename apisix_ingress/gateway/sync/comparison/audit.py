@@ -19,7 +19,7 @@ from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedReco
 from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
 from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, NOTHING, Plan, explained, reverse_rank, unusual
-from apisix_ingress.gateway.sync.records.slot import Unknown
+from apisix_ingress.gateway.sync.records.slot import RecordSlot, Unknown
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import truncated
@@ -159,7 +159,7 @@ class Audit:
         driver = self._driver
         async for key in in_turns(self._wanted.keys()):
             if driver.breaker.is_tripped or not driver.order.is_counted(key):
-                driver.report(key)
+                driver.report(self._table.get(key))
 
     async def _list_with_retry(self, ledger: frozenset[RecordKey]) -> ClusterListing:
         """Read the cluster, however long it takes until it responds."""
@@ -217,14 +217,14 @@ class Audit:
 
         async for key in in_turns(owned):
             if not is_touched(key):
-                known, found = table.get(key).applied, self._named(key, owned[key])
-                is_news = known is None or known.digest != found.digest
-                driver.post(key, Event.FOUND if is_news else Event.CONFIRMED, Detail(found=found))
-                news += is_news and self._is_drift(key) and key not in unknown
+                slot, found = table.slot(key), self._named(key, owned[key])
+                is_news = slot.applied is None or slot.applied.digest != found.digest
+                driver.post(slot, Event.FOUND if is_news else Event.CONFIRMED, Detail(found=found))
+                news += is_news and self._is_drift(slot) and key not in unknown
         async for key in in_turns(table.records().difference(owned)):
             if not is_touched(key):
-                driver.post(key, Event.MISSING)
-                news += self._is_drift(key) and key not in unknown
+                driver.post(table.slot(key), Event.MISSING)
+                news += self._is_drift(table.slot(key)) and key not in unknown
         self._compare_foreign({key for key in listing.foreign if not is_touched(key)})
         driver.sentinels.listed(listing, is_touched)
         return news
@@ -233,19 +233,18 @@ class Audit:
         """Post which records of other clients appeared or disappeared; log records that take a desired id."""
         before = {slot.key for slot in self._table if slot.is_foreign}
         for key in before - foreign:
-            self._driver.post(key, Event.MISSING)
+            self._driver.post(self._table.slot(key), Event.MISSING)
         for key in foreign - before:
-            self._driver.post(key, Event.FOREIGN)
+            self._driver.post(self._table.slot(key), Event.FOREIGN)
         taken = sorted(key for key in foreign - before if self._driver.wanted(key) is not None)
         if taken:
             first = [str(key) for key in taken[:5]]
             self._log.warning("audit.foreign", records=len(taken), first=first, remedy=FOREIGN_REMEDY)
 
-    def _is_drift(self, key: RecordKey) -> bool:
+    def _is_drift(self, slot: RecordSlot) -> bool:
         """Return whether another client caused a difference, rather than a write of this process that landed late."""
-        slot = self._table.slot(key)
         if slot.may_be_overwritten > -math.inf:
-            self._log.info("write.landed_late", record=str(key))
+            self._log.info("write.landed_late", record=str(slot.key))
         return not slot.is_uncertain
 
     def _adopted(self, listing: ClusterListing) -> dict[RecordKey, ObservedRecord]:
@@ -278,9 +277,9 @@ class Audit:
             if key not in withheld:
                 driver.mark([key], same_batch=True)
         for key in found.held:
-            driver.post(key, Event.HELD)
+            driver.post(table.slot(key), Event.HELD)
         for key in found.refused:
-            driver.report(key)
+            driver.report(table.slot(key))
         return found
 
     def _hold_back(self, found: Plan) -> set[RecordKey]:
@@ -290,12 +289,12 @@ class Audit:
         before = driver.withheld()
         intended = explained((*found.deletes, *sorted(before, key=reverse_rank)), table, self._wanted.is_refused)
         for key in (before - owned) | (before & intended):  # what is intended is deleted at the next tick
-            driver.post(key, Event.DELETE_ALLOWED)
+            driver.post(table.slot(key), Event.DELETE_ALLOWED)
         before = (before & owned) - intended
         known = driver.ever_wanted | intended
         fresh = unusual({*found.deletes, *before}, known, len(owned)) - before
         for key in fresh:
-            driver.post(key, Event.DELETE_WITHHELD)
+            driver.post(table.slot(key), Event.DELETE_WITHHELD)
         self._observer.held(driver.cluster, len(before) + len(fresh))
         if fresh:
             shown = [str(key) for key in islice(sorted(fresh), 5)]

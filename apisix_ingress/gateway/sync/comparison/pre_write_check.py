@@ -12,7 +12,7 @@ from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
 from apisix_ingress.gateway.sync.records.slot import FREE_SECONDS, RecordSlot
 from apisix_ingress.gateway.sync.records.transitions import Event
-from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.records import UNLABELLED
 
 FRESH = 5.0
@@ -28,7 +28,7 @@ class PreWriteChecks:
         self._table = driver.table
         self._clock = driver.config.clock
         self._listed: defaultdict[RecordKind, float] = defaultdict(lambda: -FRESH)
-        self._waiting: dict[RecordKind, list[RecordKey]] = {}
+        self._waiting: dict[RecordKind, list[RecordSlot]] = {}
         self._slow: set[RecordKind] = set()
 
     def listed(self, at: float) -> None:
@@ -48,7 +48,7 @@ class PreWriteChecks:
         seen = max(self._listed[key.kind], slot.free_at)
         return seen < self._clock.monotonic() - (FRESH if self._driver.order.is_in_bulk(key) else FREE_SECONDS)
 
-    async def run(self, key: RecordKey) -> bool:
+    async def run(self, slot: RecordSlot) -> bool:
         """Read the record with an id, or list its whole kind if many records are to be written.
 
         Returns:
@@ -57,35 +57,37 @@ class PreWriteChecks:
         Raises:
             GatewayError: The read failed.
         """
+        key = slot.key
         if self._driver.order.is_in_bulk(key) and key.kind not in self._slow:
-            return await self._list(key)
+            return await self._list(slot)
         now = self._clock.monotonic()
         found = await self._backend.look(key)
         if found is None:
             slot = self._table.timed[key] = self._table.slot(key)
             slot.free_at = now
         else:
-            self._driver.post(key, Event.FOUND if found.ours else Event.FOREIGN, Detail(found=found))
+            self._driver.post(self._table.slot(key), Event.FOUND if found.ours else Event.FOREIGN, Detail(found=found))
         return True
 
-    async def _list(self, key: RecordKey) -> bool:
-        if (waiting := self._waiting.get(key.kind)) is not None:
-            waiting.append(key)
+    async def _list(self, slot: RecordSlot) -> bool:
+        kind = slot.key.kind
+        if (waiting := self._waiting.get(kind)) is not None:
+            waiting.append(slot)
             return False
-        waiting = self._waiting[key.kind] = []
+        waiting = self._waiting[kind] = []
         try:
             now = self._clock.monotonic()
-            listing = await self._backend.list_managed((), (key.kind,))
-            for foreign in listing.foreign:
-                slot = self._table.get(foreign)
+            listing = await self._backend.list_managed((), (kind,))
+            for key in listing.foreign:
+                foreign = self._table.get(key)
                 # A record that is known to be owned has only lost its labels.
-                if slot.observed is None and slot.flight is None:
-                    self._driver.post(foreign, Event.FOREIGN)
-            self._listed[key.kind] = now
+                if foreign.observed is None and foreign.flight is None:
+                    self._driver.post(self._table.slot(key), Event.FOREIGN)
+            self._listed[kind] = now
             if self._clock.monotonic() - now > FRESH / 2:
-                self._slow.add(key.kind)  # from now on, ids are read one at a time
+                self._slow.add(kind)  # from now on, ids are read one at a time
         finally:
-            del self._waiting[key.kind]
+            del self._waiting[kind]
             for each in waiting:
                 self._driver.enqueue(each)
         return True

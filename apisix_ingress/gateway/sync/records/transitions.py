@@ -101,11 +101,12 @@ class Effect(StrEnum):
     TAKE_NEXT_IN_PLACE = "take-next-in-place"  # the same, in the batch of what it replaces
     DROP_ORDER = "drop-order"  # nothing is outstanding
     STOP_COUNTING = "stop-counting"  # deletes no longer wait for its write
-    WAIT = "wait"  # it waits for another record, and deletes do not wait for it meanwhile
+    WAIT = "wait"  # it waits for another record; deletes do not wait for it meanwhile, and those that did are queued
     RESUME = "resume"  # its write is counted again, in its previous batch
     START = "start"  # from now on both bodies are taken into account
-    KEEP_WRITTEN = "keep-written"  # the gateway has what was sent
+    KEEP_WRITTEN = "keep-written"  # the gateway has what was sent; records that are to get its keys are queued
     KEEP_UNWRITTEN = "keep-unwritten"  # the gateway has what it had before
+    KEEP_REJECTED = "keep-rejected"  # the same, because the gateway rejected what was sent
     KEEP_UNKNOWN = "keep-unknown"  # the gateway has one or the other
     KEEP_FOUND = "keep-found"
     KEEP_MISSING = "keep-missing"
@@ -115,16 +116,13 @@ class Effect(StrEnum):
     CLEAR_HELD = "clear-held"
     KEEP_WITHHELD = "keep-withheld"
     CLEAR_WITHHELD = "clear-withheld"
-    KEEP_REJECTION = "keep-rejection"
     CLEAR_REJECTION = "clear-rejection"
-    CLEAR_ERROR = "clear-error"
     CLEAR_FAILURES = "clear-failures"  # the backoff starts again, since the cause of the failures has changed
     BACK_OFF = "back-off"  # count the failure, and queue it for after its backoff
     ENQUEUE = "enqueue"
     UNBLOCK_OTHERS = "unblock-others"  # queue the records that wait for it, and the deletes that waited for its write
-    HAND_OVER = "hand-over"  # queue the records that are to get an exclusive key of it
-    RELEASE_DELETES = "release-deletes"  # queue the deletes that waited for its write
     REPORT = "report"  # report its state to the observer
+    SETTLE = "settle"  # forget its errors, unblock others, and report its state
 
 
 class InvalidTransition(Exception):
@@ -134,8 +132,7 @@ class InvalidTransition(Exception):
 Outcome = tuple[Phase, tuple[Effect, ...]]
 
 _P, _E, _F = Phase, Event, Effect
-_END = (_F.UNBLOCK_OTHERS, _F.REPORT)
-_SETTLED = (_F.DROP_ORDER, _F.CLEAR_ERROR, *_END)
+_SETTLED = (_F.DROP_ORDER, _F.SETTLE)
 
 # The gateway was read. Readers skip records that were written meanwhile, since the response may be outdated for them.
 _READ: dict[Event, tuple[Effect, ...]] = {
@@ -163,7 +160,7 @@ def _unsent(phase: Phase) -> dict[Event, Outcome]:
         _E.STARTED: (_P.IN_FLIGHT, (_F.START,)),
         _E.RETRY_LATER: (_P.RETRYING, (_F.BACK_OFF,)),
         _E.RETRY_NOW: (_P.READY, (_F.ENQUEUE,)),
-        _E.BLOCK: (_P.BLOCKED, (_F.WAIT, _F.RELEASE_DELETES, _F.REPORT)),
+        _E.BLOCK: (_P.BLOCKED, (_F.WAIT, _F.REPORT)),
         _E.UNBLOCK: (phase, ()),
         _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
         _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_REJECTION, *_SETTLED)),
@@ -185,9 +182,6 @@ def _in_flight(phase: Phase) -> dict[Event, Outcome]:
     }
 
 
-_WRITTEN = (_F.KEEP_WRITTEN, _F.CLEAR_REJECTION, _F.HAND_OVER)
-_REFUSED = (_F.KEEP_UNWRITTEN, _F.KEEP_REJECTION)
-
 TRANSITIONS: Mapping[Phase, Mapping[Event, Outcome]] = MappingProxyType(
     {
         _P.IDLE: _unsent(_P.IDLE),
@@ -195,7 +189,7 @@ TRANSITIONS: Mapping[Phase, Mapping[Event, Outcome]] = MappingProxyType(
         _P.READY: _unsent(_P.READY),
         _P.RETRYING: {
             **_unsent(_P.RETRYING),
-            _E.GAVE_UP: (_P.RETRYING, (_F.STOP_COUNTING, *_END)),
+            _E.GAVE_UP: (_P.RETRYING, (_F.STOP_COUNTING, _F.UNBLOCK_OTHERS, _F.REPORT)),
             _E.HANDED_OVER: (_P.READY, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
         },
         _P.BLOCKED: {
@@ -207,15 +201,15 @@ TRANSITIONS: Mapping[Phase, Mapping[Event, Outcome]] = MappingProxyType(
         },
         _P.IN_FLIGHT: {
             **_in_flight(_P.IN_FLIGHT),
-            _E.SUCCEEDED: (_P.IDLE, (*_WRITTEN, *_SETTLED)),
-            _E.WRITE_REJECTED: (_P.REJECTED, (*_REFUSED, *_SETTLED)),
+            _E.SUCCEEDED: (_P.IDLE, (_F.KEEP_WRITTEN, *_SETTLED)),
+            _E.WRITE_REJECTED: (_P.REJECTED, (_F.KEEP_REJECTED, *_SETTLED)),
             _E.FAILED: (_P.READY, (_F.KEEP_UNWRITTEN,)),
             _E.UNKNOWN: (_P.READY, (_F.KEEP_UNKNOWN,)),
         },
         _P.CHANGED: {
             **_in_flight(_P.CHANGED),
-            _E.SUCCEEDED: (_P.READY, (*_WRITTEN, _F.TAKE_NEXT, _F.CLEAR_ERROR, *_END)),
-            _E.WRITE_REJECTED: (_P.READY, (*_REFUSED, _F.TAKE_NEXT, _F.CLEAR_ERROR, *_END)),
+            _E.SUCCEEDED: (_P.READY, (_F.KEEP_WRITTEN, _F.TAKE_NEXT, _F.SETTLE)),
+            _E.WRITE_REJECTED: (_P.READY, (_F.KEEP_REJECTED, _F.TAKE_NEXT, _F.SETTLE)),
             _E.FAILED: (_P.READY, (_F.KEEP_UNWRITTEN, _F.TAKE_NEXT_IN_PLACE)),
             _E.UNKNOWN: (_P.READY, (_F.KEEP_UNKNOWN, _F.TAKE_NEXT_IN_PLACE)),
         },
