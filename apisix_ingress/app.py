@@ -30,7 +30,7 @@ from apisix_ingress.observability.log import setup_logging
 from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.loop_errors import LoopErrors
-from apisix_ingress.runtime.loop_lag import LoopLagWatch
+from apisix_ingress.runtime.loop_lag import WatchedLoop, watch_running_loop
 from apisix_ingress.runtime.open_files import raise_limit
 from apisix_ingress.runtime.tasks import bounded, cancel
 from apisix_ingress.runtime.term import Term
@@ -103,7 +103,8 @@ def run_controller(settings: Settings, manifests: Path | None, config: str = "")
     keep_large_blocks_apart()
     read_small_pieces()
     try:
-        asyncio.run(_serve(settings, manifests, config))
+        with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+            runner.run(_serve(settings, manifests, config))
     except BaseExceptionGroup as errors:
         raise _cause(errors) from None
     return 0
@@ -264,10 +265,8 @@ class Controller:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then end everything in order; the lease is released last."""
         state, source = self.state, self.state.source
-        loop_lag = LoopLagWatch(state.clock)
-        ScrapedMetrics(self.metrics, state, self.registry, lag=self.lag, loop_lag=loop_lag)
+        ScrapedMetrics(self.metrics, state, self.registry, lag=self.lag, loop_lag=watch_running_loop())
         async with asyncio.TaskGroup() as tasks:
-            watch = tasks.create_task(loop_lag.run(), name="loop-lag")
             objects = tasks.create_task(source.run(), name="source")
             providers = tasks.create_task(self.registry.run(), name="providers")
             leader = tasks.create_task(source.election.lead(self._lead), name="leader")
@@ -288,7 +287,6 @@ class Controller:
             await asyncio.gather(*map(_finish, state.clusters.syncs))
             await source.status.flush(DRAIN_SECONDS)
             await cancel(leader)
-            await cancel(watch)
             if webhook:
                 await cancel(webhook)
 

@@ -15,9 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from trustme import CA
 
 from apisix_ingress.observability.metrics import NAMESPACE
+from apisix_ingress.runtime.loop_lag import WatchedLoop
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.kube.apiserver import FakeApiServer, Fault
-from tests.flow.program import BOUND, QUICK, App, meta, put_world, route, running
+from tests.flow.program import BOUND, QUICK, SERVED, App, meta, put_world, route, running
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 DOCUMENTED = set(
@@ -133,10 +134,6 @@ def slow_the_status_down(app: App) -> None:
         app.server.put(route(f"slow{number}"))
 
 
-def block_the_loop(app: App) -> None:
-    time.sleep(0.5)
-
-
 def serve_a_certificate(app: App) -> None:
     leaf = CA().issue_cert("web.example.org")
     pair = {"tls.crt": leaf.cert_chain_pems[0], "tls.key": leaf.private_key_pem}
@@ -215,13 +212,13 @@ CASES = (
             rises("status_writes_total", kind="ApisixRoute", outcome="KubeUnavailable"),
         ),
     ),
-    Case(block_the_loop, (rises("event_loop_lag_seconds"),)),
     Case(
         serve_a_certificate,
         (rises("certificate_expiry_timestamp_seconds", secret_namespace="default", secret_name="cert"),),
     ),
 )
 HELD = becomes("mass_delete_held", 1, cluster="default")
+LAG, STALL = "event_loop_lag_seconds", 0.5
 
 
 @pytest.fixture(autouse=True)
@@ -266,6 +263,23 @@ async def test_a_sweep_that_is_held_back_shows(server: FakeApiServer, gateway: F
         await until_moved(app, Scrape(), (HELD,))
 
 
+def block_the_loop() -> None:
+    time.sleep(STALL)
+
+
+def test_a_blocked_loop_shows(tmp_path: Path) -> None:
+    async def block() -> None:
+        async with FakeApiServer(SERVED.values()) as server, FakeAdminApi() as gateway:
+            put_world(server)
+            async with running(server, gateway, tmp_path) as app:
+                await scrape(app)
+                block_the_loop()
+                assert ((await scrape(app)).sum(LAG, {}) or 0.0) >= STALL
+
+    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+        runner.run(block())
+
+
 async def scrape_without(app: App, name: str, labels: Labels) -> Scrape:
     """Scrape until there is no such series."""
     async with asyncio.timeout(BOUND):
@@ -288,6 +302,6 @@ async def test_a_certificate_that_is_used_no_more_is_not_shown(
 
 
 def test_every_documented_figure_has_a_story() -> None:
-    reported = {move.name.removesuffix("_count") for case in CASES for move in case.moves} | {HELD.name}
+    reported = {move.name.removesuffix("_count") for case in CASES for move in case.moves} | {HELD.name, LAG}
     # The webhook is served on request alone, and has stories of its own.
     assert reported == {name for name in DOCUMENTED if not name.startswith("webhook_")}

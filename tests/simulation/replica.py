@@ -198,8 +198,6 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             ("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # A thread takes no virtual time, and nobody waits for it here.
             ("providers.core.base.is_large", lambda item: False),
-            # Ten looks a second would be most of what happens.
-            ("apisix_ingress.runtime.loop_lag.TICK", 5.0),
             ("tests.fakes.kube.objects._now", virtual_now),
         ):
             held.enter_context(patch(target, value))
