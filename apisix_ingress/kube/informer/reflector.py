@@ -341,7 +341,8 @@ class Reflector:
         return self._absent_pause()
 
     def _absent_pause(self) -> float:
-        return self._options.absent_poll * self._rng.uniform(0.75, 1.25)
+        """Return the seconds until the next check. All kinds check at the same times, so one list serves them all."""
+        return self._options.absent_poll - self._clock.monotonic() % self._options.absent_poll
 
     async def _is_needed(self) -> bool:
         """Return whether the kind must be read: some kinds are only used by objects of another kind."""

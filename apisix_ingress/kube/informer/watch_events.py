@@ -56,7 +56,7 @@ class ReflectorOptions:
         backoff_base: First delay after a failure; it doubles with each failure, with jitter.
         backoff_cap: Maximum delay. One request per kind in this time does not load an API server. It is also the
             delay with which the end of an outage may be noticed.
-        absent_poll: Time between checks for a kind that the API server does not serve.
+        absent_poll: Time between checks for kinds that the API server does not serve.
         absent_hold: How long objects stay after their kind is no longer served, if no delete event removed them. This
             covers the replacement of CRDs; removing a CRD deletes its objects one by one first.
         hold_seconds: Time between a list with unusual deletes and the list that must confirm them.
