@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from aiohttp.web_protocol import RequestHandler
 from apisix_ingress.runtime.clock import Clock
 
 SWEEP_INTERVAL = 1.0
-"""Seconds between two checks of all connections."""
+"""Seconds between two checks of all connections, while there are any."""
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Connections:
     _open: set[RequestHandler] = field(default_factory=set)
     _served: set[RequestHandler] = field(default_factory=set)
     _active: set[RequestHandler] = field(default_factory=set)
+    _accepted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __len__(self) -> int:
         """Return the number of connections, including those in their TLS handshake."""
@@ -50,6 +52,7 @@ class Connections:
             self._close_idlest()
         connection = self.server()
         self._since[connection] = self.clock.monotonic()
+        self._accepted.set()
         return connection
 
     @contextmanager
@@ -68,6 +71,9 @@ class Connections:
     async def run(self) -> None:
         """Check all connections periodically until cancelled."""
         while True:
+            if not self._since:
+                self._accepted.clear()
+                await self._accepted.wait()
             await self.clock.sleep(SWEEP_INTERVAL)
             self.sweep()
 

@@ -1,11 +1,13 @@
 """Connections: idle ones are closed, connections with a request stay."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from apisix_ingress.runtime.connections import Connections
+from apisix_ingress.runtime.tasks import cancel
 from tests.fakes.clock import FakeClock
 
 
@@ -136,3 +138,15 @@ def test_an_excess_connection_is_accepted_if_all_are_busy_or_in_their_handshake(
     table.accept(opened=False)
     table.accept(opened=False)
     assert len(table.connections) == 2
+
+
+async def test_connections_are_checked_only_while_there_are_any() -> None:
+    table = Table()
+    task = asyncio.create_task(table.connections.run())
+    await table.clock.advance(1000)
+    table.accept()
+    await table.clock.advance(9)
+    assert [each.is_closed for each in table.server.made] == [False]
+    await table.clock.advance(2)
+    assert [each.is_closed for each in table.server.made] == [True]
+    await cancel(task)
