@@ -38,6 +38,8 @@ EventType = Literal["Normal", "Warning"]
 _QUEUE_LIMIT = 1000
 _EVENTS_A_SECOND, _BURST = 10.0, 50
 """Average Events per second, and the burst."""
+_PAUSE_SECONDS = 1.0
+"""Minimum pause once the burst is used up: waking an idle process costs more than sending one more Event."""
 BESIDE_CHANGES_SECONDS = 0.5
 """Seconds before each Event of a success while gateways are being changed: it costs the API server as much as one."""
 _REMEMBERED = 2000
@@ -145,7 +147,8 @@ class EventRecorder:
         """
         while True:
             while len(self):
-                await self._clock.sleep(self._bucket.when(""))
+                if (pause := self._bucket.when("")) > 0:
+                    await self._clock.sleep(max(pause, _PAUSE_SECONDS))
                 if self._gateways.load != "idle" and not self._queues["Warning"]:
                     await self._clock.sleep(BESIDE_CHANGES_SECONDS)
                 queue = self._queues["Warning"] or self._queues["Normal"]
