@@ -10,6 +10,7 @@ from typing import Protocol
 
 from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.table import has_status
 from providers.cluster_config import ClusterConfigProvider
 from providers.status.conditions import Conditions
 
@@ -39,7 +40,10 @@ class StatusTrigger(SyncObserver):
         self._status.wake(owner, urgent=self._conditions.is_broken(owner))
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Queue the owners of a record and the objects waiting for it; claimants only if its state changed."""
+        """Queue the owners of a record and the objects waiting for it; claimants only if its state changed.
+
+        Owners without a status are queued like claimants: a check of them could only send an Event about the state.
+        """
         waiting = self._conditions.take_waiting(key)
         owners = self._conditions.owners(key)
         if not owners:
@@ -47,7 +51,7 @@ class StatusTrigger(SyncObserver):
             return
         changed = self._last.get((cluster, key)) != state
         self._last[cluster, key] = state
-        woken = self._conditions.interested(key) if changed else owners
+        woken = self._conditions.interested(key) if changed else [each for each in owners if has_status(each.kind)]
         for owner in dict.fromkeys((*woken, *waiting)):
             self._status.wake(owner, urgent=state.kind == "rejected")
 

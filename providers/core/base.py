@@ -15,6 +15,7 @@ import structlog
 
 from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import has_status
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
@@ -182,9 +183,11 @@ class Provider(Generic[T]):
             self._world.desired.refuse(key, ())
             self._withdraw(key)
             return
+        before = self._world.desired.of_owner(key).keys()
         self._apply(claimant, NOTHING if revoked else translation)
         self._world.desired.refuse(key, _refused(key, translation, revoked=revoked))
-        self._report(key, item, translation)
+        has_same_records = item is not None and self._world.desired.of_owner(key).keys() == before
+        self._report(key, item, translation, has_same_records=has_same_records)
         self.follow_up(key, translation)
 
     def follow_up(self, key: ObjectKey, translation: Translation) -> None:
@@ -295,7 +298,7 @@ class Provider(Generic[T]):
             return frozenset()
         return self._world.claims.replace(claimant, [claim._replace(weak=True) for claim in claims])
 
-    def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
+    def _report(self, owner: ObjectKey, item: T | None, translation: Translation, *, has_same_records: bool) -> None:
         stale = unread(item)
         found = (
             *conflicts(self._world, owner),
@@ -304,12 +307,15 @@ class Provider(Generic[T]):
         problems = (*((stale,) if stale else ()), *translation.problems, *found)
         generation = item.meta.generation if item else 0
         report = Report(generation, tuple(dict.fromkeys(problems)), translation.assessment)
-        if self._world.reports.get(owner) != report:
+        is_new = self._world.reports.get(owner) != report
+        if is_new:
             self._world.reports[owner] = report
             if self._router.live:  # before that, missing objects may not have been listed yet
                 log_problems(owner, problems)
         self._outcome(self.kind, all(problem.severity == "warning" for problem in problems))
-        self._sink.reported(owner)
+        # A new address of a Service changes only the state of its records, which has its own way to conditions.
+        if is_new or not has_same_records or has_status(self.kind):
+            self._sink.reported(owner)
 
     def _withdraw(self, owner: ObjectKey) -> None:
         if self._world.reports.pop(owner, None) is not None:

@@ -280,6 +280,14 @@ def kinds_of_records(record_kind: str) -> tuple[str, ...]:
     return tuple(kind for kind, resource in RESOURCES.items() if record_kind in resource.record_names)
 
 
+def has_status(kind: str) -> bool:
+    """Return whether this controller writes to the status of a kind.
+
+    Also true for owners that are not Kubernetes objects: their provider decides what they report.
+    """
+    return kind not in RESOURCES or bool(RESOURCES[kind].status)
+
+
 def has_condition(kind: str) -> bool:
     """Return whether this controller writes a condition to the status of a kind."""
     return RESOURCES[kind].status == "conditions"

@@ -45,10 +45,10 @@ class Harness:
         return dict(self.woken)
 
 
-def test_claimant_is_woken_only_when_the_state_changes_and_first_when_it_was_rejected() -> None:
+def test_claimant_and_service_are_woken_only_when_the_state_changes_and_first_when_it_was_rejected() -> None:
     harness = Harness()
     assert harness.outcome(APPLIED) == {SERVICE: False, ROUTE_OBJECT: False}
-    assert harness.outcome(APPLIED) == {SERVICE: False}
+    assert harness.outcome(APPLIED) == {}
     assert harness.outcome(RecordState("rejected", "no")) == {SERVICE: True, ROUTE_OBJECT: True}
 
 
@@ -57,9 +57,17 @@ def test_claimant_that_was_checked_while_the_upstream_was_pending_is_woken_altho
     harness.outcome(APPLIED)
     harness.cluster.states[UPSTREAM.key] = PENDING
     assert harness.conditions.of(ROUTE_OBJECT) is None
-    assert harness.outcome(APPLIED) == {SERVICE: False, ROUTE_OBJECT: False}
+    assert harness.outcome(APPLIED) == {ROUTE_OBJECT: False}
     assert harness.conditions.of(ROUTE_OBJECT) == synced(1)
-    assert harness.outcome(APPLIED) == {SERVICE: False}
+    assert harness.outcome(APPLIED) == {}
+
+
+def test_owner_with_a_status_is_woken_when_its_record_is_written_again() -> None:
+    harness = Harness()
+    for _ in range(2):
+        harness.woken.clear()
+        harness.trigger.outcome("default", ROUTE.key, APPLIED)
+        assert harness.woken == {ROUTE_OBJECT: False}
 
 
 def test_object_that_configures_a_cluster_is_woken_when_its_health_changes() -> None:

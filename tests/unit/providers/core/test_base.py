@@ -54,6 +54,17 @@ def test_object_that_is_queued_without_a_change_makes_nothing_dirty(loop: Provid
     assert (loop.translated("web"), loop.dirty) == (2, set())
 
 
+def test_a_service_is_reported_again_only_if_its_records_or_problems_change(loop: ProviderHarness) -> None:
+    loop.settle(make_route(claims=("web",)), make_service(cluster_ip="10.96.0.1"))
+    assert WEB in loop.sink.owners
+    moved = make_service(cluster_ip="10.96.0.2")
+    loop.settle(moved)
+    assert (len(loop.dirty), loop.sink.owners) == (1, [])
+    loop.delete(moved)
+    loop.settle()
+    assert loop.sink.owners == [WEB]
+
+
 def test_a_service_is_queued_once_something_claims_it(loop: ProviderHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(loop.services), "concerns", EndpointsProvider.concerns)
     queue, route = loop.services.queue, make_route(claims=("web",))
