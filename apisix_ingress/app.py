@@ -85,8 +85,15 @@ TAKEOVER_SECONDS = 3.0
 START_GC_THRESHOLDS = (1_000_000, 50, 100)
 """Until everything was translated once: nearly every new object stays, so that a collection only costs time."""
 
-GC_THRESHOLDS = (50_000, 50, 100)
-"""With `gc.freeze`, they cut the longest stall with 10,000 objects from nearly half a second to about 10 ms."""
+FREEZE_SECONDS, FREEZE_OBJECTS = 0.2, 500
+"""During a start: seconds between two calls of `gc.freeze`, and how many new objects each requires.
+
+Without these calls, the first collection stalls a start with 10,000 routes for 0.4 s. During an outage there are no new
+objects, and garbage must not be frozen.
+"""
+
+GC_THRESHOLDS = (20_000, 50, 100)
+"""With `gc.freeze`, a collection takes about 10 ms instead of nearly half a second with 10,000 objects."""
 
 
 def run_controller(settings: Settings, manifests: Path | None, config: str = "") -> int:
@@ -271,6 +278,7 @@ class Controller:
             providers = tasks.create_task(self.registry.run(), name="providers")
             leader = tasks.create_task(source.election.lead(self._lead), name="leader")
             prepare = tasks.create_task(self._prepare(), name="prepare")
+            freeze = tasks.create_task(self._freeze_loaded(), name="freeze")
             standby = tasks.create_task(state.standby.run(state.ready), name="standby")
             webhook = tasks.create_task(self.webhook.run(), name="webhook") if self.webhook else None
             serve = tasks.create_task(self._serve(), name="serve")
@@ -278,6 +286,7 @@ class Controller:
             log.info("controller.stopping")
             await cancel(serve)
             await cancel(prepare)
+            await cancel(freeze)
             await cancel(standby)
             await cancel(objects)
             self.registry.shut_down()
@@ -312,6 +321,16 @@ class Controller:
         # No collection first: it finds nothing and delays the first writes by 0.1 ms per object.
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
+
+    async def _freeze_loaded(self) -> None:
+        """Freeze objects while they are loaded: they stay, so that a collection only costs time."""
+        world, frozen = self.state.world, 0
+        while not self.state.ready.is_set():
+            await self.state.clock.sleep(FREEZE_SECONDS)
+            loaded = len(world.reports) + sum(map(len, world.stores.values()))
+            if loaded >= frozen + FREEZE_OBJECTS:
+                gc.freeze()
+                frozen = loaded
 
     async def _lead(self, term: Term) -> None:
         """Write to gateways and statuses until the term ends."""

@@ -147,8 +147,9 @@ class Registry:
             self._waiting -= 1
         if not self._live:
             self._live = True
-            for owner, report in sorted(self._world.reports.items()):
-                log_problems(owner, report.problems)
+            reports = self._world.reports.items()
+            for owner, problems in sorted((owner, each.problems) for owner, each in reports if each.problems):
+                log_problems(owner, problems)
 
     async def _run_offloaded(self) -> None:
         async def handle(key: ObjectKey) -> None:
