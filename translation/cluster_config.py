@@ -6,8 +6,6 @@ not repeated here. `wiring.clusters` applies the address.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from apisix_ingress.model.admin_address import (
     HEADER_VALUE,
     PUBLISHED_KEY,
@@ -50,7 +48,7 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
         return translation
     body: JsonObject = {"id": record_id, "plugins": plugins}
     record = Record(RecordKey("global_rules", record_id), name, body, clusters=frozenset({name}))
-    return replace(translation, records=(record,))
+    return translation._replace(records=(record,))
 
 
 def admin_address(obj: CustomObject) -> AdminAddress | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -84,7 +84,7 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
     check_record(draft, "consumers", body)
     translation = draft.finish()
     record = Record(RecordKey("consumers", username), username, body)
-    return translation if translation.failed else replace(translation, records=(record,))
+    return translation if translation.failed else translation._replace(records=(record,))
 
 
 def _check_username(draft: Builder, username: str) -> None:

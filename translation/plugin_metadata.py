@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
@@ -69,7 +68,7 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> T
     draft.hold("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
     records = _records(draft, _wanted(draft, _parse(draft, text), options.clusters))
     translation = draft.finish()
-    return translation if translation.failed else replace(translation, records=records)
+    return translation if translation.failed else translation._replace(records=records)
 
 
 def _parse(scope: Context, text: str) -> tuple[_Cluster, ...]:

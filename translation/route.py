@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import FrozenJson, JsonObject, list_in, mapping_in
@@ -126,16 +126,20 @@ def _matching(draft: Builder, match: HttpMatch, hosts: Sequence[str], path: str)
     check_addresses(draft, match.remote_addrs, f"{path}.remoteAddrs")
     if match.filter_func:
         _check_filter(draft, match.filter_func, f"{path}.filter_func")
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         # The gateway rejects lists with duplicates.
-        "uris": list(dict.fromkeys(match.paths)),
-        "hosts": list(dict.fromkeys(without_dot(host) for host in hosts if host)),
-        "methods": list(dict.fromkeys(match.methods)),
-        "remote_addrs": list(dict.fromkeys(match.remote_addrs)),
+        "uris": _once(match.paths),
+        "hosts": _once([without_dot(host) for host in hosts if host]),
+        "methods": _once(match.methods),
+        "remote_addrs": _once(match.remote_addrs),
         "vars": expressions(match.exprs),
         "filter_func": match.filter_func,
     }
     return present(fields)
+
+
+def _once(items: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(items)) if len(items) > 1 else list(items)
 
 
 def _check_filter(draft: Builder, code: str, path: str) -> None:

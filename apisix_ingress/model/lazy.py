@@ -32,5 +32,5 @@ class lazy(Generic[T]):
         """Return the value and store it in the instance."""
         if instance is None:
             return self
-        value = vars(instance)[self._name] = self._function(instance)
+        value = instance.__dict__[self._name] = self._function(instance)
         return value

@@ -78,9 +78,11 @@ def owner_labels(controller: str, labels: Mapping[str, str] | None = None) -> di
     space) are omitted: labels are informational. A controller with a name other than the default adds that name, so
     that two controllers on one gateway can distinguish their records.
     """
-    kept = {key: value for key, value in (labels or {}).items() if _is_record_label(value)}
+    kept = {}
+    if labels:
+        kept = {key: value for key, value in labels.items() if _is_record_label(value)}
+        kept.pop(CONTROLLER_LABEL, None)
     kept[MANAGED_BY] = MANAGED_BY_VALUE
-    kept.pop(CONTROLLER_LABEL, None)
     if controller != DEFAULT_CONTROLLER:
         kept[CONTROLLER_LABEL] = controller
     return kept

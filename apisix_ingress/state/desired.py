@@ -77,7 +77,7 @@ class Desired:
                 self._candidates[key] = new
             else:
                 self._candidates.pop(key, None)
-            if _differ(old, new):
+            if len(old) != len(new) or _differ(old, new):
                 dirty.add(key)
             if key.kind in EXCLUSIVE:
                 self._count_takers(key, old, new)

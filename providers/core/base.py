@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
@@ -283,7 +283,7 @@ class Provider(Generic[T]):
             holds = restricted(holds, item, HostOwners(view, self._options))
         if self._options.cross_namespace == "grant":
             holds = within_grants(holds, item, view)
-        return replace(translation, holds=holds)
+        return translation._replace(holds=holds)
 
     def _owned_hosts(self, item: T | None, view: View) -> frozenset[str]:
         """Return the hosts that an object names and its namespace owns, whether or not it can be translated."""

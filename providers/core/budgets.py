@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.namespace_budget import NamespaceBudget
@@ -25,7 +23,7 @@ def limited(budget: NamespaceBudget, key: ObjectKey, translation: Translation | 
         f"the objects of this namespace would exceed the limit of {budget.most // 2**20} MiB of records: delete some of"
         " them, or make them refer to smaller Secrets"
     )
-    return replace(translation, problems=(*translation.problems, Problem("TooLarge", message, "spec"))), size
+    return translation._replace(problems=(*translation.problems, Problem("TooLarge", message, "spec"))), size
 
 
 def account(

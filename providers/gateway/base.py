@@ -37,7 +37,7 @@ class GatewayApiProvider(Provider[CustomObject]):
 
         found = self.translate(item, view)
         if found.assessment is not None and is_pending(view):
-            return replace(found, assessment=replace(found.assessment, is_pending=True))
+            return found._replace(assessment=replace(found.assessment, is_pending=True))
         return found
 
 

@@ -55,6 +55,8 @@ class Builder(Context):
             hosts: As written, or the empty string for every host.
             path: The list in the object.
         """
+        if self.options.host_ownership == "shared":
+            return list(hosts)
         found = []
         for index, host in enumerate(hosts):
             if why := self.owners.refusal(self.namespace, host):
@@ -86,8 +88,10 @@ class Builder(Context):
         if self.is_full:
             return
         check_record(self, kind, body)
-        meant = {key: self._meant[key] for key in references(kind, body) if key in self._meant}
-        record = Record(RecordKey(kind, body["id"]), name, body, None, existing_only, meant or NO_NAMES)
+        meant = NO_NAMES
+        if self._meant:
+            meant = {key: self._meant[key] for key in references(kind, body) if key in self._meant} or NO_NAMES
+        record = Record(RecordKey(kind, body["id"]), name, body, None, existing_only, meant)
         self._records.append(record)
         self.enlarge(record.size)
 

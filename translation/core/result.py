@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from apisix_ingress.model.assessment import Assessment, ListenerKey
 from apisix_ingress.model.json import FrozenJson
@@ -15,9 +16,10 @@ from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.holds import Hold
 from translation.core.grants import Destination, Reference
 
+NOTHING_KEPT: Mapping[RecordKey, FrozenJson] = {}
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+
+class Translation(NamedTuple):
     """The value that `translate_<kind>(object, view, options)` returns; empty for a deleted object.
 
     Attributes:
@@ -46,7 +48,7 @@ class Translation:
     destinations: frozenset[Destination] = frozenset()
     revoked: bool = False
     refused: tuple[Hold, ...] | None = None
-    kept: Mapping[RecordKey, FrozenJson] = field(default_factory=dict)
+    kept: Mapping[RecordKey, FrozenJson] = NOTHING_KEPT
     assessment: Assessment | None = None
     attached: frozenset[ListenerKey] = frozenset()
     canaries: tuple[CustomObject, ...] = ()
@@ -58,6 +60,8 @@ class Translation:
 
     def published(self, before: Mapping[RecordKey, Record]) -> tuple[Record, ...]:
         """Return the desired records, given those published last. Only fields that a record had change in it."""
+        if not self.kept:
+            return self.records
         kept = (_changed(before[key], fields) for key, fields in self.kept.items() if key in before)
         return (*self.records, *kept)
 

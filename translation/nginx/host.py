@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
@@ -59,7 +58,7 @@ def translate_host(host: str, view: View, options: Options, nginx: NginxOptions)
     _Host(builder, nginx, server, canaries).translate()
     if host == CATCH_ALL:
         add_streams(builder, nginx)
-    return replace(builder.finish(), canaries=canaries)
+    return builder.finish()._replace(canaries=canaries)
 
 
 class _Host:

@@ -87,7 +87,9 @@ class ListedNodes:
 
     def of_port(self, name: str) -> tuple[list[_Candidate], bool]:
         """Return the candidates for a port, and whether there are more than may be nodes."""
-        slices = self._slices.get(name, [])
+        slices = self._slices.get(name)
+        if not slices:
+            return [], False
         family = _family(self._service, {each for _, found in slices for each in found.families})
         # If no endpoint of a subset is ready, terminating ones are used.
         tiers = (0, 1, 2) if self._service.publish_not_ready else (0, 1)

@@ -100,7 +100,7 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Transl
     assessment = _assessment(entry, outcomes, address=address, refusal=refusal, backend=backend, options=options)
     if assessment.addresses is None:
         assessment = replace(assessment, addresses=proxy_of(obj.meta.key, entry.spec, view).addresses or None)
-    return replace(draft.finish(), assessment=assessment)
+    return draft.finish()._replace(assessment=assessment)
 
 
 def _note(draft: Builder, outcomes: Iterable[ListenerOutcome]) -> None:

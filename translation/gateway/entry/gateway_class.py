@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from apisix_ingress.model.assessment import Assessment, Verdict
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
@@ -62,4 +60,4 @@ def translate_gateway_class(obj: CustomObject, view: View, options: Options) -> 
         message = "spec.parametersRef: parameters of a class are not supported; remove it"
         accepted = Verdict("Accepted", False, "InvalidParameters", message)
         draft.degrade("InvalidParameters", "spec.parametersRef", "is not supported; remove it")
-    return replace(draft.finish(), assessment=Assessment((accepted,), features=FEATURES))
+    return draft.finish()._replace(assessment=Assessment((accepted,), features=FEATURES))

@@ -28,7 +28,7 @@ def translate_listener_set(obj: CustomObject, view: View, options: Options) -> T
         spec_of(obj, ListenerSetSpec)
     except SpecError as error:
         draft.misfit(error)
-    return replace(draft.finish(), assessment=_assessment(draft, obj))
+    return draft.finish()._replace(assessment=_assessment(draft, obj))
 
 
 def _assessment(draft: Builder, obj: CustomObject) -> Assessment:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 from apisix_ingress.model import names
 from apisix_ingress.model.assessment import Assessment, Verdict
@@ -65,7 +64,7 @@ def _assessed(draft: Builder, records: tuple[Record, ...]) -> Translation:
     accepted = Verdict("Accepted", not wrong, "Invalid" if wrong else "Accepted", wrong)
     programmed = Verdict("Programmed", not wrong, "Invalid" if wrong else "Programmed", wrong)
     records = () if translation.failed else records
-    return replace(translation, records=records, assessment=Assessment((accepted, programmed)))
+    return translation._replace(records=records, assessment=Assessment((accepted, programmed)))
 
 
 def _credentials(draft: Builder, spec: ConsumerSpec) -> Plugins:

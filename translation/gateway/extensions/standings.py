@@ -7,7 +7,6 @@ to, and assessed by the same functions, so that its status agrees with the recor
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -69,7 +68,7 @@ def assessed_policy(draft: Builder, found: Iterable[tuple[ObjectKey, ObjectKey, 
         if said.reason not in ("Accepted", "Invalid"):
             draft.degrade(said.reason, "spec.targetRefs", said.message)
     states = tuple(ParentState(ancestor(above), (_verdict(said),)) for above, said in sorted(worst.items()))
-    return replace(draft.finish(), assessment=Assessment(parents=states))
+    return draft.finish()._replace(assessment=Assessment(parents=states))
 
 
 def _about(target: ObjectKey, standing: Standing) -> Standing:

@@ -7,7 +7,7 @@ of its Services are rejected (`routes.backends`), because they must not be sent 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from apisix_ingress.model.assessment import Assessment, ParentState, Verdict
@@ -54,7 +54,7 @@ def translate_backend_tls_policy(obj: CustomObject, view: View, options: Options
     if ancestors and not found.accepted.holds:
         draft.degrade("UnsupportedPolicy", "spec.validation", found.accepted.message)
     states = tuple(ParentState(_reference(each), (found.accepted, found.resolved)) for each in ancestors)
-    return replace(draft.finish(), assessment=Assessment(parents=states))
+    return draft.finish()._replace(assessment=Assessment(parents=states))
 
 
 def policy_of(view: View, service: ObjectKey, port: ServicePort) -> CustomObject | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from apisix_ingress.model import names
@@ -108,7 +108,7 @@ def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invali
         ParentState(each.reference, (each.accepted if refusal is None else refusal, *verdicts)) for each in parents
     )
     keys = frozenset[ListenerKey]().union(*(each.keys for each in parents)) if refusal is None else frozenset()
-    return replace(translation, assessment=Assessment(parents=tuple(states)), attached=keys)
+    return translation._replace(assessment=Assessment(parents=tuple(states)), attached=keys)
 
 
 def _conflict(translation: Translation) -> Iterator[Verdict]:
