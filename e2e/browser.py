@@ -1,8 +1,8 @@
-"""A real browser for the stories of the status page, and the checker of accessibility that runs in it.
+"""A real browser for the stories of the status page, and the accessibility checker that runs in it.
 
-The browser is one that the machine has: `$APISIX_INGRESS_CHROMIUM`, Chromium or Chrome on the path, or Playwright's.
-`python -m e2e.browser` installs what is missing where it may, and says how to get it where it may not. With
-`APISIX_INGRESS_BROWSER=required`, as in CI, stories fail where they would be skipped.
+The browser is one that is installed: `$APISIX_INGRESS_CHROMIUM`, Chromium or Chrome on the path, or Playwright's.
+`python -m e2e.browser` installs what is missing, or explains how to install it without permission to do so. With
+`APISIX_INGRESS_BROWSER=required`, as in CI, stories fail instead of being skipped.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ INSTALL_TIMEOUT = 900.0
 
 
 class BrowserError(Exception):
-    """Something is missing and cannot be had; the message names the remedy."""
+    """Something is missing and cannot be installed; the message contains the remedy."""
 
 
 def chromium(environ: Mapping[str, str] | None = None) -> Path:
     """Return the browser's program.
 
     Raises:
-        BrowserError: There is none.
+        BrowserError: There is no browser.
     """
     env = os.environ if environ is None else environ
     if named := env.get("APISIX_INGRESS_CHROMIUM"):
@@ -73,7 +73,7 @@ def _axe_path(env: Mapping[str, str]) -> Path:
 
 @contextmanager
 def launched() -> Iterator[Browser]:
-    """Run the browser; a story is skipped, or fails where one is required, if there is none."""
+    """Run the browser; without one, a story is skipped, or fails if a browser is required."""
     program = or_skip(chromium)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
@@ -97,7 +97,7 @@ def provide() -> None:
     """Install the browser and axe-core if they are missing.
 
     Raises:
-        BrowserError: This user may not, or it failed.
+        BrowserError: This user has no permission, or it failed.
     """
     try:
         chromium()
@@ -144,7 +144,7 @@ def check_digest(content: bytes, want: str) -> None:
     """Compare a SHA-512 digest in base64.
 
     Raises:
-        BrowserError: It is another one.
+        BrowserError: It differs.
     """
     if base64.b64encode(hashlib.sha512(content).digest()).decode() != want:
         raise BrowserError(f"axe-core {AXE_VERSION} is not what it was: its digest differs from the pinned one")

@@ -1,8 +1,8 @@
 """Canaries: the secrets that stories use, and the search for them in everything that the controller shows.
 
-A pytest plugin. Whatever a story puts into a Secret, a consumer's credentials or an admin key is remembered; after each
-story the logs of all controllers, their pages and arguments, and the Events, statuses and ConfigMaps of the API server
-are searched. A hit fails the story and names the secret and the place, never the value.
+A pytest plugin. The values that a story puts into a Secret, a consumer's credentials or an admin key are remembered;
+after each story the logs of all controllers, their pages and arguments, and the Events, statuses and ConfigMaps of the
+API server are searched. If one is found, the story fails; the message names the secret and the place, never the value.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Canaries:
                     self.plant(str(value), f"{key} of {name}")
 
     def leaks(self, text: str) -> set[str]:
-        """Return which secrets a text holds."""
+        """Return the secrets that a text contains."""
         return {what for form, what in self._forms.items() if form in text}
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Yield how a secret may look: plain, as base64, in JSON, in a URL; of a private key two lines of its body."""
+    """Yield the forms of a secret: plain, as base64, in JSON, in a URL; of a private key two lines of its body."""
     if "PRIVATE KEY" in value:
         lines = [line for line in value.splitlines() if len(line) >= _PEM_BODY and "-----" not in line]
         yield from lines[1:3] or lines
@@ -92,7 +92,7 @@ def _leaves(node: object, name: str = "") -> Iterator[tuple[str, object]]:
 
 
 class Search:
-    """Where canaries are planted and looked for, for one session."""
+    """The canaries of one session, and the places that are searched for them."""
 
     def __init__(self) -> None:
         self.canaries = Canaries()
@@ -100,13 +100,13 @@ class Search:
         self._read: dict[Path, int] = {}
 
     def follow(self, controller: Controller, gateways: Mapping[str, Gateway]) -> None:
-        """Search what a controller shows from now on, for the keys of its gateways as well."""
+        """Search what a controller shows from now on, including for the keys of its gateways."""
         self._controllers.append(controller)
         for name, gateway in gateways.items():
             self.canaries.plant(gateway.admin_key, f"admin key of cluster {name}")
 
     def leaks(self, api: KubeClient | None = None) -> list[str]:
-        """Return a line for each secret that is shown somewhere; what was read of a log before is not read again."""
+        """Return a line for each secret that is shown somewhere; logs are searched from where the last search ended."""
         places = (*self._of_controllers(), *(_of_api(api) if api is not None else ()))
         return sorted({f"{what} in {place}" for place, text in places for what in self.canaries.leaks(text)})
 
@@ -132,7 +132,7 @@ class Search:
 
 
 def _of_api(api: KubeClient) -> Iterator[tuple[str, str]]:
-    """Yield what the API server shows to users who may not read Secrets."""
+    """Yield what the API server shows to users without permission to read Secrets."""
     for kind in ("v1/Event", "ConfigMap"):
         for item in api.objects(kind, namespace=""):
             yield _at(kind, item), json.dumps(item, ensure_ascii=False)
@@ -154,7 +154,7 @@ def _at(kind: str, item: Manifest) -> str:
 
 @contextmanager
 def planted(search: Search) -> Iterator[None]:
-    """Have every Secret and consumer that is sent, and every controller that is made, known to the search."""
+    """Register every Secret and consumer that is sent, and every controller that is created."""
     send, make = KubeClient.request, Controller.__init__
 
     def request(self: KubeClient, method: str, path: str, *, body: Any = None, **rest: Any) -> Manifest:
@@ -176,7 +176,7 @@ def planted(search: Search) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def canary_search() -> Iterator[Search]:
-    """The search of the session; at its end what was shown last is searched as well."""
+    """The search of the session; the last output is searched at its end."""
     search = Search()
     with planted(search):
         yield search
@@ -191,7 +191,7 @@ def _canaries(canary_search: Search) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Search while what the story made is still there; fail once it is cleared away."""
+    """Search while the objects of the story exist; fail after they have been removed."""
     given: Mapping[str, Any] = getattr(item, "funcargs", {})
     search, api = given.get("canary_search"), given.get("api")
     leaks: list[str] = []

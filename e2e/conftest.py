@@ -1,4 +1,4 @@
-"""What every story uses: an API server with the CRDs, a gateway with a data plane, a controller between them.
+"""Fixtures of all stories: an API server with the CRDs, a gateway with a data plane, and a controller.
 
 A story that needs a controller or gateway of its own labels its namespace `e2e-controller: own`: the shared controller
 leaves such namespaces alone, so that two controllers never write the status of one object.

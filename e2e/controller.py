@@ -1,4 +1,4 @@
-"""The controller under test as a process of its own, configured by a file, as users run it."""
+"""The controller under test as a separate process, configured by a file, as users run it."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ STOP_GRACE = 20.0
 
 
 class Gateway(Protocol):
-    """What the controller needs to know of a gateway."""
+    """The data of a gateway that the controller needs."""
 
     @property
     def admin_url(self) -> str:
@@ -111,7 +111,7 @@ class Controller:
         """Start it; with `wait` return once it is ready.
 
         Raises:
-            AssertionError: It ended, or was not ready in time; the message carries the end of its log.
+            AssertionError: It ended, or was not ready in time; the message contains the end of its log.
         """
         self.process.start()
         if wait:
@@ -139,11 +139,11 @@ class Controller:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
         except (OSError, http.client.HTTPException):
-            # It is not there, or was killed in the middle of its answer.
+            # It is not running, or was killed while it responded.
             return 0, ""
 
     def metric(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric over the series that carry these labels; 0 when there is none."""
+        """Return the sum of a metric over the series with these labels; 0 without series."""
         found = (line.rpartition(" ") for line in self.probe("/metrics")[1].splitlines() if line.startswith(name))
         return sum(
             float(value)
@@ -153,7 +153,7 @@ class Controller:
 
     @property
     def url(self) -> str:
-        """Where its own pages are."""
+        """The URL of its own pages."""
         return f"http://127.0.0.1:{self._port}"
 
     @property

@@ -25,7 +25,7 @@ RECIPE = Recipe(
 
 
 def locate(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the program, building it once if need be.
+    """Return the program; build it on first use.
 
     Raises:
         BinariesError: It cannot be built.
@@ -36,7 +36,7 @@ def locate(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def health(script: str, objects: Sequence[Any]) -> list[str]:
-    """Return what a health check says of each object, as `Status: message`."""
+    """Return the result of a health check for each object, as `Status: message`."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
         file.flush()

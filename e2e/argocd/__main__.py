@@ -1,4 +1,4 @@
-"""`python -m e2e.argocd`: have the program built."""
+"""`python -m e2e.argocd`: build the program."""
 
 import sys
 

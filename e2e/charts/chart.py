@@ -1,8 +1,8 @@
-"""The Helm chart: rendered by the real helm, and what is generated from it or for it.
+"""The Helm chart, rendered by helm, and the files that are generated from it or for it.
 
 It generates the chart's copies of the CRDs and the lists of their kinds, the kustomize bases (renders of the chart) and
 the table of values in `docs/install.md`. `python -m e2e.charts.chart --write` writes them again, `--check` fails if one
-is out of date. The tests check what a render must look like.
+is out of date. The tests check the rendered manifests.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Property:
 
     @property
     def has_effect(self) -> bool:
-        """Whether it is more than a value of another chart that is let pass."""
+        """Whether it has an effect, unlike accepted values of other charts."""
         return not str(self.schema["description"]).startswith("No effect here")
 
 
@@ -64,7 +64,7 @@ def helm(*arguments: str | Path, stdin: str | None = None) -> str:
 
 
 def merged(*layers: Values) -> dict[str, Any]:
-    """Return values with later layers over earlier ones, as helm merges them: mappings deeply, all else as a whole."""
+    """Return values with later layers over earlier ones, as helm merges them: only mappings deeply."""
     found: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
@@ -81,14 +81,14 @@ def nested(name: str, value: object) -> dict[str, Any]:
 
 
 WITH_KEY = nested("gatewayProxy.provider.controlPlane.auth.adminKey", ADMIN_SECRET)
-"""The one thing that has no default."""
+"""The only value without a default."""
 
 
 def render(values: Values = WITH_KEY, *, release: str = NAME, namespace: str = NAME) -> list[Manifest]:
-    """Return what helm makes of the chart, without the CRDs.
+    """Return the rendered chart without the CRDs.
 
     Raises:
-        HelmError: The values are refused.
+        HelmError: The values are rejected.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         json.dump(values, file)
@@ -97,7 +97,7 @@ def render(values: Values = WITH_KEY, *, release: str = NAME, namespace: str = N
 
 
 def find(manifests: Sequence[Manifest], kind: str, name: str = "") -> Manifest:
-    """Return the one manifest of a kind, or that of a name."""
+    """Return the only manifest of a kind, or the one with a name."""
     (found,) = (each for each in manifests if each["kind"] == kind and name in ("", each["metadata"]["name"]))
     return found
 
@@ -125,7 +125,7 @@ def _properties(
 
 
 def table() -> str:
-    """Return the table of values as the page has it."""
+    """Return the table of values for the page."""
     rows = ["| value | default | meaning |", "|---|---|---|"]
     for each in (each for each in properties() if each.has_effect):
         default = "" if each.default is None else f"`{json.dumps(each.default)}`"
@@ -166,7 +166,7 @@ def write() -> None:
 
 
 def _neutral(manifests: Sequence[Manifest]) -> list[Manifest]:
-    """Return manifests that don't claim to be of a Helm release."""
+    """Return manifests without the labels of a Helm release."""
     for manifest in manifests:
         labels = manifest["metadata"]["labels"]
         del labels["helm.sh/chart"], labels["app.kubernetes.io/managed-by"]
@@ -184,7 +184,7 @@ def _kustomization(*resources: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and lists indented, as people do."""
+    """Writes texts of several lines as blocks, and indents lists."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Indent lists as well."""

@@ -1,4 +1,4 @@
-"""What the chart and the kustomize bases have for each kind, compared with the table of kinds without helm.
+"""Compares the parts of the chart and the kustomize bases for each kind with the table of kinds, without helm.
 
 `python -m e2e.charts.kinds` fails if a copy of the CRDs or a list of kinds is out of date, or if the roles of a base do
 not grant exactly the permissions that the controller needs with the settings in that base. `chart` writes these files.
@@ -95,7 +95,7 @@ def role_problems(manifests: Sequence[Manifest]) -> Iterator[str]:
 
 
 def _needed(manifests: Sequence[Manifest]) -> frozenset[Right]:
-    """Return the permissions that the controller needs with the settings among manifests."""
+    """Return the permissions that the controller needs with the settings in the manifests."""
     (config,) = (each for each in manifests if each["kind"] == "ConfigMap" and "config.yaml" in each["data"])
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "config.yaml")

@@ -1,7 +1,7 @@
 """Prometheus' own parser as a program, for alert rules and dashboards: built once with Go, like the cluster's programs.
 
-`python -m e2e.charts.prometheus_rules` has it built. The module in `promql/` pins its version; promtool would be the
-same parser with the clients of every cloud around it.
+`python -m e2e.charts.prometheus_rules` builds it. The module in `promql/` pins its version; promtool contains the
+same parser, and the clients of all clouds.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ RECIPE = Recipe(
 
 
 def locate(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the program, building it once if need be.
+    """Return the program; build it on first use.
 
     Raises:
         BinariesError: It cannot be built.
@@ -36,14 +36,14 @@ def locate(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def check(rules: Path, dashboards: Sequence[Path]) -> tuple[list[int], str]:
-    """Return how many rules and expressions each file has, and what is wrong with them; empty: nothing."""
+    """Return the number of rules and expressions of each file, and their errors; empty if there are none."""
     command = [str(locate()), str(rules), *map(str, dashboards)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     return [int(line.rpartition(" ")[2]) for line in done.stdout.splitlines()], done.stderr
 
 
 def main() -> int:
-    """Have the program built and print where it is."""
+    """Build the program and print its path."""
     try:
         print(locate())
     except BinariesError as error:

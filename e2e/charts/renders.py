@@ -1,4 +1,4 @@
-"""What helm makes of the chart: the values that its tests render, each variant once, and the settings in a render."""
+"""Rendered variants of the chart: the values that its tests use, each rendered once, and the resulting settings."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -114,7 +114,7 @@ def rendered(variant: str) -> tuple[Manifest, ...]:
 
 
 def settings_of(manifests: Sequence[Manifest], folder: Path) -> Settings:
-    """Return the settings that the program would run with; its own check must let them pass."""
+    """Return the settings that the program would run with; they must be valid."""
     file = folder / "config.yaml"
     file.write_text(find(manifests, "ConfigMap", "test-apisix-ingress")["data"]["config.yaml"])
     return load_settings(file)

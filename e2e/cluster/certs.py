@@ -1,4 +1,4 @@
-"""The throw-away certificate authority of a local cluster and the keys its API server needs."""
+"""The temporary certificate authority of a local cluster, and the keys for its API server."""
 
 from pathlib import Path
 

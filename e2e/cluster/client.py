@@ -1,7 +1,7 @@
 """A small synchronous API client for stories: raw JSON in and out, server-side apply, bounded waits.
 
-It works against any cluster that a kubeconfig names. The product has its own client; nothing of it is used here, so
-that a story never checks the product with the product's own code.
+It works against any cluster that a kubeconfig names. The product has its own client; it is not used here, so that
+stories do not check the product with its own code.
 """
 
 import base64
@@ -42,12 +42,12 @@ class KubeApiError(Exception):
 
 
 class WaitError(AssertionError):
-    """Something did not come about in time; the message shows what was there last."""
+    """A condition was not met in time; the message shows the last state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Where objects of one kind live."""
+    """The location of objects of one kind."""
 
     api_version: str
     kind: str
@@ -111,15 +111,15 @@ class KubeClient:
     def apply(
         self, source: Source, *, namespace: str | None = None, strict: bool = False, rehearse: bool = False
     ) -> list[Manifest]:
-        """Apply manifests server-side, in their order, and return the objects as they are now.
+        """Apply manifests server-side, in their order, and return the resulting objects.
 
-        A CustomResourceDefinition is waited for until its kind can be used.
+        For a CustomResourceDefinition, wait until its kind can be used.
 
         Args:
             source: a manifest, several, YAML text, or the path of a YAML file or a folder of such files.
             namespace: for manifests that name none.
             strict: a field that the API server does not know is an error.
-            rehearse: have them checked, admission included, but not stored.
+            rehearse: validate them, including admission, without storing them.
         """
         applied = []
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
@@ -139,11 +139,11 @@ class KubeClient:
         return self.request("POST", self._collection(manifest, namespace), body=manifest)
 
     def get(self, kind: str, name: str, *, namespace: str | None = None) -> Manifest:
-        """Return an object; raises KubeApiError with status 404 when there is none."""
+        """Return an object; raises KubeApiError with status 404 if it does not exist."""
         return self.request("GET", self._path(kind, namespace, name))
 
     def find(self, kind: str, name: str, *, namespace: str | None = None) -> Manifest | None:
-        """Return an object, None when there is none."""
+        """Return an object, or None if it does not exist."""
         try:
             return self.get(kind, name, namespace=namespace)
         except KubeApiError as e:
@@ -166,13 +166,13 @@ class KubeClient:
         return self.request("PATCH", path, body=body, headers={"Content-Type": "application/merge-patch+json"})
 
     def delete(self, kind: str, name: str, *, namespace: str | None = None, grace: int | None = None) -> None:
-        """Delete an object; nothing happens when it is gone already.
+        """Delete an object; a missing object is not an error.
 
         Args:
             kind: as in `get`.
             name: as in `get`.
             namespace: as in `get`.
-            grace: gracePeriodSeconds; 0 removes a pod at once, None leaves it to the object.
+            grace: gracePeriodSeconds; 0 removes a pod immediately, None uses the object's own value.
         """
         params = {} if grace is None else {"gracePeriodSeconds": str(grace)}
         try:
@@ -210,19 +210,19 @@ class KubeClient:
 
     @contextmanager
     def namespace(self, prefix: str = "e2e", labels: Mapping[str, str] | None = None) -> Iterator[str]:
-        """Make a namespace with a name of its own, ready for pods; it is deleted at the end without waiting for it."""
+        """Create a namespace with a unique name, ready for pods; it is deleted at the end without waiting."""
         name = f"{prefix}-{secrets.token_hex(3)}"
         metadata = {"name": name, "labels": dict(labels or {})}
         self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         try:
-            # Pods are refused until the default account is there.
+            # Pods are rejected until the default account exists.
             self.wait("ServiceAccount", "default", lambda o: o is not None, "to be made", namespace=name)
             yield name
         finally:
             self.delete("Namespace", name)
 
     def account_token(self, account: str, *, namespace: str | None = None, lifetime: int = 3600) -> str:
-        """Return a token for a service account, made by the TokenRequest API.
+        """Return a token for a service account from the TokenRequest API.
 
         Args:
             account: its name; the account must exist.
@@ -249,9 +249,9 @@ class KubeClient:
         headers: Mapping[str, str] | None = None,
         warnings: list[str] | None = None,
     ) -> Manifest:
-        """Send one request and return the decoded answer; raises KubeApiError when the status is not 2xx.
+        """Send one request and return the decoded response; raises KubeApiError when the status is not 2xx.
 
-        What the API server warns of is added to `warnings`.
+        Warnings of the API server are added to `warnings`.
         """
         content = None if body is None else json.dumps(body)
         send = {"Content-Type": "application/json"} | dict(headers or {})
@@ -264,7 +264,7 @@ class KubeClient:
         return got
 
     def resource(self, kind: str) -> Resource:
-        """Return where a kind lives.
+        """Return the location of a kind.
 
         Args:
             kind: `Pod`, or with the version `networking.k8s.io/v1/Ingress` where the name alone is not clear.
@@ -311,7 +311,7 @@ class KubeClient:
 
 
 def wait_until(read: Callable[[], T], until: Callable[[T], bool], what: str, timeout: float = WAIT_TIMEOUT) -> T:
-    """Call `read` until `until` holds for what it returns, and return that.
+    """Call `read` until `until` is true for its result, and return the result.
 
     Raises:
         WaitError: after `timeout` seconds, with `what` and the last value read.

@@ -1,6 +1,6 @@
-"""HTTP servers that stand for the programs in pods: one thread serves every pod, each on its own address and ports.
+"""HTTP servers that simulate the programs in pods: one thread serves every pod, each on its own address and ports.
 
-Knows nothing of Kubernetes; `e2e.workload` decides who serves where and when.
+Independent of Kubernetes; `e2e.workload` decides which pods are served.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ TURNS = 5
 class EchoServers:
     """Echo servers by their first address, in one background thread. A context manager.
 
-    Every method may be called in any thread. An answer is JSON that repeats the request, with the pod's name in
-    `X-Pod`. `/status/503` answers with that status, `/delay/0.5` half a second later, a WebSocket on `/ws…` says
-    everything back.
+    Every method may be called in any thread. A response is JSON that repeats the request, with the pod's name in
+    `X-Pod`. `/status/503` responds with that status, `/delay/0.5` half a second later, a WebSocket on `/ws…` echoes
+    every message.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class EchoServers:
         self._call(self._serve(pod, addresses, ports, tls))
 
     def drop(self, address: str) -> None:
-        """Stop the server whose first address this is and close its connections; does nothing when there is none."""
+        """Stop the server with this first address, if there is one, and close its connections."""
         self._call(self._drop(address))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The command lines of the cluster's processes and the files they read, as pure functions. Nothing is started here."""
+"""The command lines and configuration files of the cluster's processes, as pure functions. Nothing is started here."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a cluster's files lie under its folder."""
+    """The paths of a cluster's files below its folder."""
 
     root: Path
 
@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def account_key(self) -> Path:
-        """The private key service-account tokens are signed with."""
+        """The private key that signs service-account tokens."""
         return self.root / "sa.key"
 
     @property
@@ -83,7 +83,7 @@ class Layout:
 
 
 def etcd(layout: Layout, ports: Ports) -> list[str]:
-    """Return etcd's arguments: one member, no fsync, since this data is thrown away at the end."""
+    """Return etcd's arguments: one member, no fsync, because the data is discarded at the end."""
     client = f"http://127.0.0.1:{ports.etcd}"
     peer = f"http://127.0.0.1:{ports.etcd_peer}"
     return [
@@ -107,7 +107,7 @@ def apiserver(layout: Layout, ports: Ports) -> list[str]:
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
         f"--secure-port={ports.api}",
-        # The reconciler would publish 127.0.0.1 as an endpoint, which the server itself refuses.
+        # The reconciler would publish 127.0.0.1 as an endpoint, which the server itself rejects.
         "--endpoint-reconciler-type=none",
         f"--service-cluster-ip-range={SERVICE_RANGES}",
         f"--tls-cert-file={layout.server_cert}",
@@ -126,7 +126,7 @@ def apiserver(layout: Layout, ports: Ports) -> list[str]:
 
 
 def controller_manager(layout: Layout, ports: Ports) -> list[str]:
-    """Return kube-controller-manager's arguments: the few controllers that are needed, with no client-side brake."""
+    """Return kube-controller-manager's arguments: only the required controllers, without client-side rate limits."""
     return [
         f"--kubeconfig={layout.manager_kubeconfig}",
         "--bind-address=127.0.0.1",
@@ -142,7 +142,7 @@ def controller_manager(layout: Layout, ports: Ports) -> list[str]:
 
 
 def audit_policy() -> str:
-    """Return an audit policy that notes who asked for what, without bodies and without the cluster's own traffic."""
+    """Return an audit policy that logs users and requests, without bodies and without the cluster's own traffic."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",

@@ -1,6 +1,7 @@
-"""Carries TCP connections from a listening socket to an address, for ports published out of a network namespace.
+"""Forwards TCP connections from a listening socket to an address, to publish ports of a network namespace.
 
-A socket belongs to the namespace it was made in: a listener made outside and a connection made inside join the two.
+A socket belongs to the namespace in which it was created: a listener from outside and a connection from inside connect
+the two.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ CHUNK = 64 * 1024
 
 
 async def forward(listeners: Sequence[socket.socket]) -> None:
-    """Accept on every listener and carry each connection to the same port on 127.0.0.1, until cancelled."""
+    """Accept on every listener and forward each connection to the same port on 127.0.0.1, until cancelled."""
     async with contextlib.AsyncExitStack() as stack:
         for listener in listeners:
             port = listener.getsockname()[1]
@@ -54,7 +55,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 async def run_with_ports(command: Sequence[str], listeners: Sequence[socket.socket]) -> int:
-    """Run a command while connections to the listeners are carried, and return its exit status.
+    """Run a command while connections to the listeners are forwarded, and return its exit status.
 
     SIGTERM and SIGINT are forwarded to the command, except a Ctrl-C at the terminal, which reaches it anyway.
     """
@@ -77,7 +78,7 @@ async def run_with_ports(command: Sequence[str], listeners: Sequence[socket.sock
 
 
 def _hears_terminal() -> bool:
-    """Return whether a Ctrl-C reaches this process and its children: a second SIGINT would break off their clean-up."""
+    """Return whether a Ctrl-C reaches this process and its children: a second SIGINT would interrupt their cleanup."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Programs that are built from a Go module once and kept in the cache. Which programs is the caller's business."""
+"""Programs that are built from a Go module once and kept in the cache. Callers specify the programs."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 
 
 class BinariesError(Exception):
-    """A program is missing and cannot be had; the message is one line that names the remedy."""
+    """A program is missing and cannot be built; the message is one line with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,7 @@ class Recipe:
         module: Folder of the go.mod and go.sum, which pin every version.
         packages: The commands.
         link_flags: For the linker.
-        title: What is built and what it takes, as text.
-        without_go: What to say where there is no Go.
+        title: What is built and the time it takes, as text. without_go: The message if Go is missing.
     """
 
     module: Path
@@ -49,7 +48,7 @@ class Recipe:
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:
-    """Return the folder for things that are made once and kept: $APISIX_INGRESS_CACHE or the user's cache folder."""
+    """Return the cache folder: $APISIX_INGRESS_CACHE or the user's cache folder."""
     if named := environ.get("APISIX_INGRESS_CACHE"):
         return Path(named)
     base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".cache")
@@ -57,7 +56,7 @@ def cache_root(environ: Mapping[str, str]) -> Path:
 
 
 def cached(folder: Path, recipe: Recipe, say: Say) -> Path:
-    """Return the folder with the programs; build them if it is not there yet.
+    """Return the folder with the programs; build them if it does not exist.
 
     Raises:
         BinariesError: when they cannot be built.
@@ -71,7 +70,7 @@ def cached(folder: Path, recipe: Recipe, say: Say) -> Path:
 
 
 def progress(output: str, elapsed: float) -> str:
-    """Return a progress line from what `go build -v` has said so far and the seconds it took."""
+    """Return a progress line from the output of `go build -v` so far and the elapsed seconds."""
     lines = output.splitlines()
     downloads = sum(line.startswith("go: downloading ") for line in lines)
     compiled = sum(not line.startswith("go: ") for line in lines)

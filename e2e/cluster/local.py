@@ -1,7 +1,7 @@
-"""A throw-away Kubernetes API on this machine: real etcd, kube-apiserver and kube-controller-manager, no kubelet.
+"""A temporary Kubernetes API on this machine: real etcd, kube-apiserver and kube-controller-manager, no kubelet.
 
-Starts and ends the processes and hands out credentials. What tests do with the API is `client.py`'s, pods are
-`e2e.workload`'s. `python -m e2e.cluster.local --hold` starts one and prints its kubeconfig until Ctrl-C.
+Starts and stops the processes and provides credentials. Tests use the API with `client.py`, and create pods with
+`e2e.workload`. `python -m e2e.cluster.local --hold` starts one and prints its kubeconfig until Ctrl-C.
 """
 
 import argparse
@@ -37,11 +37,11 @@ KUBECTL_TIMEOUT = 60.0
 
 
 class ClusterError(Exception):
-    """The cluster did not come up, or a command on it failed; the message carries the end of the log."""
+    """The cluster did not start, or a command failed; the message contains the end of the log."""
 
 
 class LocalCluster:
-    """One cluster: `start()`, use `kubeconfig` or `client()`, `stop()`. A context manager does both ends."""
+    """One cluster: `start()`, use `kubeconfig` or `client()`, `stop()`. As a context manager, it starts and stops."""
 
     def __init__(
         self, *, root: Path | None = None, binaries: Binaries | None = None, keep: bool = False, api_port: int = 0
@@ -81,7 +81,7 @@ class LocalCluster:
 
     @property
     def audit_log(self) -> Path:
-        """One JSON event a line: who asked for what; see `flags.audit_policy`."""
+        """One JSON event per line: users and requests; see `flags.audit_policy`."""
         return self.layout.audit_log
 
     @property
@@ -107,8 +107,8 @@ class LocalCluster:
         """Start everything and return when objects can be created and the controllers run.
 
         Raises:
-            ClusterError: when a process ends or is not ready in time; whatever was started is stopped again, the logs
-                stay. An interrupt leaves nothing.
+            ClusterError: when a process ends or is not ready in time; the started processes are stopped, and the logs
+                stay. An interrupt also stops the processes.
             BinariesError: when the programs are missing.
         """
         with ExitStack() as undo:
@@ -127,13 +127,13 @@ class LocalCluster:
             undo.pop_all()
 
     def stop(self) -> None:
-        """End every process, last started first, and remove the folder unless it is to be kept."""
+        """Stop every process, in the reverse order of their start, and remove the folder unless it is to be kept."""
         self._stop_processes()
         if not self._keep:
             shutil.rmtree(self.root, ignore_errors=True)
 
     def kill_apiserver(self) -> None:
-        """Kill the API server; etcd keeps the objects, every connection breaks."""
+        """Kill the API server; etcd keeps the objects, and all connections are closed."""
         self.apiserver.kill()
 
     def start_apiserver(self) -> None:
@@ -147,7 +147,7 @@ class LocalCluster:
         self._start_controllers()
 
     def wait_ready(self, timeout: float = START_TIMEOUT) -> None:
-        """Wait until the API server says it is ready.
+        """Wait until the API server reports that it is ready.
 
         Raises:
             ClusterError: when it ends, or is not ready within `timeout` seconds.
@@ -168,7 +168,7 @@ class LocalCluster:
         """Run kubectl as `admin` and return what it printed.
 
         Raises:
-            ClusterError: when there is no kubectl or it fails; the message has what it said.
+            ClusterError: when there is no kubectl or it fails; the message contains its output.
         """
         binaries = self._binaries
         if binaries is None or binaries.kubectl is None:
@@ -294,7 +294,7 @@ def main(argv: Sequence[str]) -> int:
         "--api-port", type=int, default=0, metavar="PORT", help="of the API server; any free one by default"
     )
     args = parser.parse_args(argv)
-    # SIGTERM must end the cluster as well, else its processes would outlive us.
+    # SIGTERM must also stop the cluster; otherwise its processes would keep running.
     signal.signal(signal.SIGTERM, _interrupt)
     started = time.monotonic()
     try:

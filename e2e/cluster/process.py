@@ -1,4 +1,4 @@
-"""One child process with a log file: start it, watch over it, end it by its own id. What runs in it is the caller's."""
+"""One child process with a log file: start it, monitor it, end it by its id. Callers specify the command."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ class Process:
             raise RuntimeError(f"{self.name} runs already")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
-            # A session of its own: Ctrl-C at the terminal must reach us alone, so that we end things in order.
+            # In its own session: Ctrl-C at the terminal must only reach this process, which stops the others in order.
             self._child = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -53,7 +53,7 @@ class Process:
             )
 
     def stop(self, grace: float = 1.0) -> None:
-        """Ask it to end and kill it `grace` seconds later if it has not. Does nothing when it does not run."""
+        """Terminate it, and kill it after `grace` seconds if it has not exited. Does nothing if it is not running."""
         if self._child is None:
             return
         if self._child.poll() is None:
@@ -65,13 +65,13 @@ class Process:
         self._child.wait()
 
     def kill(self) -> None:
-        """Kill it at once, as a crash or a lost machine would."""
+        """Kill it immediately, like a crash or a lost machine."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP): its sockets stay open, nothing answers."""
+        """Freeze it (SIGSTOP): its sockets stay open, but it does not respond."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -1,7 +1,7 @@
 """A stand-in for kubelets: it runs the suite's echo server for every Pod, each in a network namespace of its own.
 
-Pods get addresses of a bridge, become ready, and their logs are served to the API server. Images are not looked at:
-every container is the one echo server, except that of CoreDNS, which is a script (`nameserver.py`).
+Pods get addresses of a bridge, become ready, and their logs are served to the API server. Images are ignored: every
+container is the same echo server, except that of CoreDNS, which is a script (`nameserver.py`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Kubelet:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
-        """Make the bridge and the node, and look after Pods in a thread."""
+        """Create the bridge and the node, and manage Pods in a thread."""
         _ip("link", "add", BRIDGE, "type", "bridge")
         _ip("addr", "add", f"{next(POD_NETWORK.hosts())}/{POD_NETWORK.prefixlen}", "dev", BRIDGE)
         _ip("link", "set", BRIDGE, "up")
@@ -72,7 +72,7 @@ class Kubelet:
         threading.Thread(target=self._serve_logs, name="kubelet-logs", daemon=True).start()
 
     def stop(self) -> None:
-        """End every Pod."""
+        """Stop every Pod."""
         self._stop.set()
         for name in list(self._pods):
             self._end(name)
@@ -108,7 +108,7 @@ class Kubelet:
                 self._begin(uid, pod)
 
     def _scale(self, deployment: dict[str, Any]) -> None:
-        """Make the Pods of a Deployment; the suite never changes one."""
+        """Create the Pods of a Deployment; the suite never changes a Deployment."""
         meta, spec = deployment["metadata"], deployment["spec"]
         if meta["uid"] in self._deployed:
             return

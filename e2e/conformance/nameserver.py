@@ -1,4 +1,4 @@
-"""The stand-in for CoreDNS in Pods of the suite, run as a script: it answers every question without records."""
+"""The stand-in for CoreDNS in Pods of the suite, run as a script: it responds to every query without records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ANSWER = 0x8180
 
 
 def main() -> None:
-    """Answer on UDP port 53 until the process ends."""
+    """Respond on UDP port 53 until the process ends."""
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("0.0.0.0", 53))
     while True:

@@ -1,8 +1,8 @@
 """Runs the official suite against the controller and a gateway, inside a network namespace (`e2e.netns`).
 
 Starts an API server with the CRDs, the stand-in for kubelets, the gateway and the controller. The gateway is the
-development gateway, for which only the features that it imitates are claimed, or any APISIX, started by a command.
-Every Gateway gets an address of its own from a pool; the gateway has to listen on every address, with the ports in
+development gateway, for which only the features that it simulates are claimed, or any APISIX, started by a command.
+Every Gateway gets its own address from a pool; the gateway has to listen on every address, with the ports in
 `PORTS`.
 """
 
@@ -61,7 +61,7 @@ NOT_IMITATED = frozenset(
         "UDPRoute",
     }
 )
-"""Features that need what the development gateway does not imitate: HTTP/2, mirrors, streams and some plugins."""
+"""Features that the development gateway does not simulate: HTTP/2, mirrors, streams and some plugins."""
 
 
 @dataclass(frozen=True)

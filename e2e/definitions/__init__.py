@@ -1,1 +1,1 @@
-"""CustomResourceDefinitions of other projects, as much of them as the stories need."""
+"""CustomResourceDefinitions of other projects, with the parts that the stories need."""

@@ -1,4 +1,4 @@
-"""The kinds of 2.x that extend the Gateway API, as much of them as the stories need."""
+"""The kinds of 2.x that extend the Gateway API, with the parts that the stories need."""
 
 from collections.abc import Iterator
 

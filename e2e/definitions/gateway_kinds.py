@@ -1,4 +1,4 @@
-"""The kinds of the Gateway API, as much of them as the stories need: the API server checks no field of theirs."""
+"""The kinds of the Gateway API, with the parts that the stories need: the API server does not validate their fields."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

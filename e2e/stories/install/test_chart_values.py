@@ -90,7 +90,7 @@ from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
         ),
         (
             merged(WITH_KEY, {"deployment": {"podLabels": {"app.kubernetes.io/name": "other"}}}),
-            r"deployment\.podLabels: app\.kubernetes\.io/name is one of the labels by which the Pods are found: use",
+            r"deployment\.podLabels: app\.kubernetes\.io/name is one of the selector labels of the Pods: use",
         ),
         (
             merged(WITH_KEY, nested("webhook", {"enabled": True, "certificate": {"secretName": "tls"}})),

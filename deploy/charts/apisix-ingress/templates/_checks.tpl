@@ -19,10 +19,10 @@
 {{- fail "config.leaderElection.disable requires deployment.replicas: 1, otherwise every replica writes" -}}
 {{- end -}}
 {{- if le $lease $deadline -}}
-{{- fail (printf "config.leaderElection.leaseDuration (%v) must be longer than renewDeadline (%v): raise the one or lower the other" $election.leaseDuration $election.renewDeadline) -}}
+{{- fail (printf "config.leaderElection.leaseDuration (%v) must be longer than renewDeadline (%v): increase the first or decrease the second" $election.leaseDuration $election.renewDeadline) -}}
 {{- end -}}
 {{- if le $deadline (mulf $retry 1.2) -}}
-{{- fail (printf "config.leaderElection.renewDeadline (%v) must be longer than 1.2 times retryPeriod (%v): raise the one or lower the other" $election.renewDeadline $election.retryPeriod) -}}
+{{- fail (printf "config.leaderElection.renewDeadline (%v) must be longer than 1.2 times retryPeriod (%v): increase the first or decrease the second" $election.renewDeadline $election.retryPeriod) -}}
 {{- end -}}
 {{- end -}}
 
@@ -36,7 +36,7 @@
 {{- $where := ternary "config.provider.timeout" (printf "clusters[%d].provider.timeout" (sub $index 1)) (eq $index 0) -}}
 {{- $timeout := default $config.provider.timeout (default dict $item.provider).timeout -}}
 {{- if and (not $election.disable) (gt (include "apisix-ingress.seconds" $timeout | float64) $spare) -}}
-{{- fail (printf "%s (%v) must be at most config.leaderElection.leaseDuration - renewDeadline (%vs), else a write could outlive the lease: lower it or raise leaseDuration" $where $timeout $spare) -}}
+{{- fail (printf "%s (%v) must be at most config.leaderElection.leaseDuration - renewDeadline (%vs), otherwise a write could outlive the lease: decrease it or increase leaseDuration" $where $timeout $spare) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -64,7 +64,7 @@
 {{- $selected := include "apisix-ingress.selectorLabels" . | fromYaml -}}
 {{- range $name, $_ := .Values.deployment.podLabels -}}
 {{- if hasKey $selected $name -}}
-{{- fail (printf "deployment.podLabels: %s is one of the labels by which the Pods are found: use another, or labelsOverride" $name) -}}
+{{- fail (printf "deployment.podLabels: %s is one of the selector labels of the Pods: use another label, or labelsOverride" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
