@@ -85,7 +85,7 @@ class WriteOrder:
     def resume(self, slot: RecordSlot) -> None:
         """Count the write of a record again, in its previous batch, when it no longer waits for another one."""
         if isinstance(slot.order, Write):
-            self._count(slot, slot.order)
+            self._set(slot, slot.order)
 
     def may_delete(self, slot: RecordSlot) -> bool:
         """Return whether a delete is due; if not, `due` will return its key when it is."""
@@ -135,29 +135,20 @@ class WriteOrder:
         return self._blockers is None or not self._blockers.deferred
 
     def _set(self, slot: RecordSlot, order: Write | Delete) -> None:
+        self._uncount(slot)
+        slot.order = order
         if isinstance(order, Write):
-            self._count(slot, order)
-        else:
-            self._uncount(slot)
-            slot.order = order
-
-    def _count(self, slot: RecordSlot, write: Write) -> None:
-        self._forget(slot.key)
-        slot.order = self._counted[slot.key] = write
-        self._namespaces[write.namespace] += 1
-        if self._blockers is not None:
-            self._blockers.enter(slot.key, write.batch, scopes_of(write.record, write.namespace))
+            self._counted[slot.key] = order
+            self._namespaces[order.namespace] += 1
+            if self._blockers is not None:
+                self._blockers.enter(slot.key, order.batch, scopes_of(order.record, order.namespace))
 
     def _uncount(self, slot: RecordSlot) -> None:
-        if self._forget(slot.key) and self._blockers is not None:
-            self._blockers.leave(slot.key)
-
-    def _forget(self, key: RecordKey) -> bool:
-        """Remove a counted write; return whether there was one."""
-        write = self._counted.pop(key, None)
+        write = self._counted.pop(slot.key, None)
         if write is None:
-            return False
+            return
         self._namespaces[write.namespace] -= 1
         if not self._namespaces[write.namespace]:
             del self._namespaces[write.namespace]
-        return True
+        if self._blockers is not None:
+            self._blockers.leave(slot.key)
