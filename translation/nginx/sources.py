@@ -134,8 +134,15 @@ def sources_of_service(
 def sources_with_affinity(
     view: View, options: Options, nginx: NginxOptions, namespace: str, service: str
 ) -> list[Source]:
-    """Return the Ingresses that name a Service and request affinity, the oldest first."""
-    found = _sources(view, options, nginx, IndexKey("Ingress", NGINX_AFFINITY_INDEX, f"{namespace}/{service}"))
+    """Return the Ingresses that name a Service and request affinity, the oldest first.
+
+    If there are more than `MOST`, only the oldest and the youngest ones: the first and the last one decide.
+    """
+    index = IndexKey("Ingress", NGINX_AFFINITY_INDEX, f"{namespace}/{service}")
+    items = list(oldest_seconds(view, CustomObject, index))
+    if len(items) > MOST:
+        items[MOST // 2 : -MOST // 2] = []
+    found = filter(None, (source_of(item, view, options, nginx) for item in items))
     return [source for source in found if not source.canary and source.values.text("affinity") == "cookie"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -53,9 +54,12 @@ def work(calls: Counter[str], count: int, shape: str) -> Counter[str]:
         places = enumerate(hosts)
         every = [ingress(f"next-{host}", ("/", "Prefix"), host=host, age=age, **given) for age, host in places]
         translated(*mains, *every, NEXT)
-    elif shape == "hosts":
+    elif shape in ("hosts", "sticky hosts"):
         # Created in the same second, like manifests without a time; all have one Service.
-        translated(*(ingress(f"main-{path[1:]}", ("/", "Prefix"), host=f"h{path[1:]}.test") for path, _ in paths))
+        sticky: dict[str, Any] = {"affinity": "cookie"} if shape == "sticky hosts" else {}
+        translated(
+            *(ingress(f"main-{path[1:]}", ("/", "Prefix"), host=f"h{path[1:]}.test", **sticky) for path, _ in paths)
+        )
     else:
         translated(*(ingress(f"main-{path[1:]}", (path, kind)) for path, kind in paths))
     return Counter(calls)
@@ -66,3 +70,9 @@ def test_twice_as_much_takes_twice_the_work(calls: Counter[str], shape: str) -> 
     few, many = work(calls, 20, shape), work(calls, 40, shape)
 
     assert all(many[what] <= 2.2 * few[what] for what in many)
+
+
+def test_a_host_interprets_few_of_the_ingresses_with_affinity_of_its_service(calls: Counter[str]) -> None:
+    few, many = work(calls, 20, "sticky hosts"), work(calls, 40, "sticky hosts")
+
+    assert many["sources"] <= 2.2 * few["sources"]
