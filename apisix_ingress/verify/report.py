@@ -119,7 +119,9 @@ def _group(group: Sequence[JsonObject], rounds: int) -> Iterator[str]:
         yield f"{found['method']} {found['url']}{headers}  ({found['origin']})"
     if len(group) > SHOWN:
         hosts = {urlsplit(found["url"]).netloc for found in group}
-        yield f"... and {len(group) - SHOWN} more requests; {len(hosts)} hosts in all (-o json and --html list them)"
+        more = len(group) - SHOWN
+        requests, of = "request" if more == 1 else "requests", "host" if len(hosts) == 1 else "hosts"
+        yield f"... and {more} more {requests}; {len(hosts)} {of} in all (-o json and --html list them)"
     for each in group[0]["differences"]:
         seen = f"  [in {each['rounds']} of {rounds} rounds]" if rounds > 1 else ""
         example = "  [of the first request]" if len(group) > 1 and each["aspect"] in ("body", "location") else ""
@@ -167,7 +169,8 @@ def _finding(probe: Probe, seen: Iterable[_Seen]) -> JsonObject:
 
 def _shown(name: str, value: str) -> str:
     """Return a value without credentials; a header with credentials only shows that it exists."""
-    if name and value != "absent" and name.lower() != "cookie" and is_secret_of_request(name):
+    is_public = name.lower() == "cookie" or name.lower().startswith("access-control-")
+    if name and value != "absent" and not is_public and is_secret_of_request(name):
         return HIDDEN
     if name.lower() == "cookie":
         return f"{value.partition('=')[0]}={HIDDEN}"

@@ -165,8 +165,8 @@ def _write(world: World, options: Options, folder: Path, target: str) -> bool:
     except OSError as error:
         fail(f"--write {folder}: {error.strerror}")
     counts = Counter(each.effect for each in found.notes)
-    parts = ", ".join(f"{count} {effect}" for effect, count in sorted(counts.items())) or "no differences"
-    tell([f"wrote {len(files)} files to {folder}; {parts}: see {folder / DIFFERENCES}"])
+    parts = ", ".join(f"{effect}: {count}" for effect, count in sorted(counts.items())) or "no differences"
+    tell([f"wrote {len(files)} files to {folder}; {parts}; see {folder / DIFFERENCES}"])
     return bool(counts["closed"] or counts["not written"])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from apisix_ingress.diagnostics.collect.inventory import Inventory, listed
 from apisix_ingress.diagnostics.doctor.check import Check, fail, ok, skip, warn
-from apisix_ingress.errors import KubeError
+from apisix_ingress.errors import KubeError, KubeNotFound
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.model.json import FrozenJson, JsonObject, list_in, mapping_in
 from apisix_ingress.settings import IngressNginxSettings, Settings
@@ -58,6 +58,8 @@ class Found:
         classes: IngressClasses.
         hooks: Validating webhooks that belong to ingress-nginx.
         problem: Why something could not be read; empty if everything was.
+        unpublished: Why the Service of the new gateways could not be read; empty if it was.
+        missing: Whether the reason is that it does not exist.
     """
 
     controllers: tuple[JsonObject, ...] = ()
@@ -65,6 +67,8 @@ class Found:
     classes: tuple[JsonObject, ...] = ()
     hooks: tuple[JsonObject, ...] = ()
     problem: str = ""
+    unpublished: str = ""
+    missing: bool = False
 
     @property
     def running(self) -> bool:
@@ -111,16 +115,16 @@ async def _look(api: KubeApi, settings: Settings) -> Found:
     services = {
         _name(each): each for each in lists["services"] if mapping_in(each.get("spec")).get("type") == _BALANCER
     }
-    publish = settings.kubernetes.status.publish_service
+    publish, unpublished, missing = settings.kubernetes.status.publish_service, "", False
     if publish:
         own, _, name = publish.partition("/")
         try:
             services[publish] = await api.get(f"/api/v1/namespaces/{own}/services/{name}")
         except KubeError as error:
-            problem = problem or f"Service {publish} cannot be read: {error}"
+            unpublished, missing = f"Service {publish} cannot be read: {error}", isinstance(error, KubeNotFound)
     controllers = [each for each in (*lists["deployments"], *lists["daemonsets"]) if _is_controller(each)]
     hooks = [each for each in lists["hooks"] if _PROGRAM in str(each) or "ingress-nginx" in _name(each)]
-    return Found(tuple(controllers), services, tuple(lists["classes"]), tuple(hooks), problem)
+    return Found(tuple(controllers), services, tuple(lists["classes"]), tuple(hooks), problem, unpublished, missing)
 
 
 _BALANCER = "LoadBalancer"
@@ -209,8 +213,12 @@ def _addresses(settings: Settings, found: Found, inventory: Inventory) -> Iterat
     publish = settings.kubernetes.status.publish_service
     ours = found.services.get(publish) if publish else None
     others = {name: each for name, each in found.services.items() if name != publish}
+    if found.missing:
+        fix = "create it, or correct kubernetes.status.publish_service"
+        yield warn("load-balancer", f"Service {publish} of the new gateways does not exist", fix)
+        return
     if ours is None or not others:
-        missing = "kubernetes.status.publish_service is not set" if not publish else found.problem
+        missing = "kubernetes.status.publish_service is not set" if not publish else found.unpublished or found.problem
         yield skip("load-balancer", missing or "no Service of type LoadBalancer of ingress-nginx found")
         return
     for name, each in sorted(others.items()):

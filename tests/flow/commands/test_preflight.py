@@ -55,6 +55,19 @@ async def test_a_cluster_that_is_ready_has_no_finding(harness: SurveyHarness) ->
     )
 
 
+async def test_a_missing_service_of_the_new_gateways_is_a_warning_and_no_reason_to_skip_the_flags(
+    harness: SurveyHarness,
+) -> None:
+    settings(harness)
+    got = await checks(harness)
+
+    assert got["load-balancer"] == ("WARN", "Service default/gateway of the new gateways does not exist")
+    assert got["flags"] == (
+        "SKIP",
+        "no Deployment or DaemonSet of ingress-nginx found; --config-map names its namespace",
+    )
+
+
 async def test_a_class_that_helm_would_delete_is_named(harness: SurveyHarness) -> None:
     harness.server.put({**CLASS, "metadata": {"name": "nginx", **HELM}})
 

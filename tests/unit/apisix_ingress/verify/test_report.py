@@ -27,6 +27,23 @@ def test_a_difference_of_many_requests_is_written_once() -> None:
     assert f"... and 3 more requests; {SHOWN + 3} hosts in all" in got
 
 
+def test_the_number_of_other_requests_of_one_host_is_singular() -> None:
+    summary = Summary(ADDRESS, ADDRESS)
+    findings = [Finding(Probe("a.test", f"/{number}"), (CHARSET,), 200, 5) for number in range(SHOWN + 1)]
+    summary.add(findings, datetime(2026, 1, 1, tzinfo=UTC))
+    assert "... and 1 more request; 1 host in all" in "\n".join(lines(summary.document()))
+
+
+def test_headers_of_cors_are_shown_although_a_name_contains_credentials() -> None:
+    got = text(
+        ("a.test", Difference("header", "absent", "true", "access-control-allow-credentials")),
+        ("b.test", Difference("header", "absent", "abc", "x-credentials")),
+    )
+
+    assert "header access-control-allow-credentials: absent -> true" in got
+    assert "header x-credentials: absent -> [hidden]" in got
+
+
 def test_a_lost_protection_comes_before_a_header() -> None:
     got = text(("a.test", CHARSET), ("b.test", CHARSET), ("c.test", Difference("status", "403", "200")))
 
