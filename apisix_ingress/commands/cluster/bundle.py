@@ -21,10 +21,6 @@ FileOption = Annotated[
 ForceOption = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
 
-LOGS = "kubectl logs -l app.kubernetes.io/name=apisix-ingress --tail=-1 --prefix -n NAMESPACE"
-"""Prints the logs, which the archive does not contain."""
-
-
 @connects()
 def bundle(
     output: FileOption = "apisix-ingress-bundle.zip",
@@ -35,8 +31,9 @@ def bundle(
     """Write an archive for a bug report, without secrets.
 
     It contains objects with their conditions and Events, the records of gateways, the output of status and doctor,
-    settings and versions. Data of Secrets, keys, passwords, tokens and code are masked. Review the archive before you
-    share it: it contains hosts, paths and addresses.
+    settings and versions. It does not contain the logs; README.txt has the commands for them. Data of Secrets, keys,
+    passwords, tokens and code are masked. Review the archive before you share it: it contains hosts, paths and
+    addresses.
 
     Exit 0 on success, 2 on an error.
 
@@ -44,7 +41,7 @@ def bundle(
         apisix-ingress bundle --config config.yaml -o bundle.zip
     """
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.reports.bundle import check_target, collect, write_bundle
+    from apisix_ingress.diagnostics.reports.bundle import LOGS, check_target, collect, write_bundle
 
     path = Path(output)
     if output != "json" and path.exists() and not force:
@@ -63,4 +60,4 @@ def bundle(
     else:
         write_bundle(path, files, force=force)
         print(f"{path}: {len(files)} files")
-        print(f"Attach the logs of the controller too: {LOGS}")
+        print(f"Attach the logs of the controller too: {LOGS.format('NAMESPACE')}")

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
-from apisix_ingress.commands.common.output import EXIT_FOUND, Report, ReportOption, fail, print_json
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    Report,
+    ReportOption,
+    RunningOption,
+    fail,
+    print_json,
+)
 from apisix_ingress.commands.common.setup import print_painted
 
 if TYPE_CHECKING:
@@ -30,14 +37,6 @@ KindOption = Annotated[
 ]
 AllOption = Annotated[bool, Option("--all", "-a", help="Also list objects without a problem.")]
 WatchOption = Annotated[bool, Option("--watch", "-w", help="Repeat until interrupted.")]
-UrlOption = Annotated[
-    str,
-    Option(
-        "--url",
-        metavar="URL",
-        help="Query the controller at this address, e.g. http://localhost:8080.",
-    ),
-]
 
 
 @connects()
@@ -46,7 +45,7 @@ def status(
     kind: KindOption = None,
     every: AllOption = False,
     watch: WatchOption = False,
-    url: UrlOption = "",
+    url: RunningOption = "",
     output: ReportOption = Report.text,
     *,
     connection: Connection,

@@ -56,6 +56,15 @@ def one_of(words: Iterable[str], *names: str, description: str = "Format.") -> O
 
 
 OutputOption = Annotated[str, one_of(Output)]
+RunningOption = Annotated[
+    str,
+    Option(
+        "--url",
+        metavar="URL",
+        help="Query the controller at this address, e.g. http://localhost:8080.",
+    ),
+]
+"""The running controller that a command asks instead of the API server and the gateways."""
 ReportOption = Annotated[str, one_of(Report)]
 
 

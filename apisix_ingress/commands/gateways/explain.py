@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
 from apisix_ingress.commands.common.connection import Connection, connects
@@ -13,12 +13,15 @@ from apisix_ingress.commands.common.output import (
     ManifestsOption,
     Report,
     ReportOption,
+    RunningOption,
+    fail,
     tell,
 )
 from apisix_ingress.commands.common.setup import offline_settings, print_report
 
 if TYPE_CHECKING:
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
+    from apisix_ingress.model.json import JsonObject
 
 UrlArgument = Annotated[str, Argument(metavar="URL", help="https://host/path, host/path or /path.")]
 HeadersOption = Annotated[
@@ -43,6 +46,7 @@ def explain(
     server_port: PortOption = None,
     server_addr: GatewayAddressOption = "",
     verbose: VerboseOption = False,
+    controller: RunningOption = "",
     output: ReportOption = Report.text,
     *,
     connection: Connection,
@@ -50,7 +54,8 @@ def explain(
     """Show what response a request gets, and why.
 
     With -f, the routes come from manifests, otherwise from a gateway. With --config or --kubeconfig, the objects of the
-    API server are read too, which explains missing routes.
+    API server are read too, which explains missing routes. With --url, a running controller is asked instead, which
+    needs neither kubeconfig nor admin key; use `kubectl port-forward` to reach one.
 
     Exit 0 if a route handles the request, 1 if the gateway responds with 404, 502 or 503 or if the result depends on
     conditions that only the gateway can evaluate, 2 on an error.
@@ -58,12 +63,18 @@ def explain(
     Examples:
         apisix-ingress explain https://shop.example.org/cart -f manifests/
         apisix-ingress explain shop.example.org/ -H 'X-User: 7' --config config.yaml
+        apisix-ingress explain shop.example.org/ --url http://localhost:8080
     """
     from apisix_ingress.explain.report import explain as explained
     from apisix_ingress.explain.request import parse_request
-    from apisix_ingress.explain.text import lines
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port, server_addr=server_addr)
+    if controller:
+        if filename or server_addr:
+            fail("--url cannot be combined with -f or --server-addr")
+        question = {"url": url, "method": request, "headers": "\n".join(header or ()), "remote_addr": remote_addr}
+        question |= {"server_port": str(server_port or ""), "cluster": cluster}
+        _finish(_of_controller(controller, question, connection), verbose=verbose, output=output)
     found = _offline(filename, connection.config, cluster) if filename else _live(connection, cluster)
     document = explained(
         asked,
@@ -72,11 +83,31 @@ def explain(
         unapplied=found.unapplied,
         claimants=found.claimants,
     )
-    serves = document["outcome"] == "route" and document["answer"]["status"] is None
-    if found.note and not serves:
+    if found.note and not _serves(document):
         document["notes"].append(found.note)
+    _finish(document, verbose=verbose, output=output)
+
+
+def _serves(document: JsonObject) -> bool:
+    """Return whether a route handles the request."""
+    return bool(document["outcome"] == "route" and document["answer"]["status"] is None)
+
+
+def _finish(document: JsonObject, *, verbose: bool, output: str) -> NoReturn:
+    """Print the document and exit."""
+    from apisix_ingress.explain.text import lines
+
     print_report(document, lines(document, verbose=verbose), output)
-    raise SystemExit(0 if serves else EXIT_FOUND)
+    raise SystemExit(0 if _serves(document) else EXIT_FOUND)
+
+
+def _of_controller(controller: str, question: dict[str, str], connection: Connection) -> JsonObject:
+    """Return the document of a running controller."""
+    from apisix_ingress.diagnostics.collect.running_controller import read_explanation
+    from apisix_ingress.diagnostics.reports.references import with_texts
+
+    found: JsonObject = with_texts(connection.run(lambda step: read_explanation(controller, question)))
+    return found
 
 
 def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:

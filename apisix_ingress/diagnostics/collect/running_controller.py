@@ -1,9 +1,10 @@
-"""The status of a running controller, read from its status page, without access to the API server or gateways."""
+"""Documents of a running controller, read from its status page, without access to the API server or gateways."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
@@ -20,7 +21,7 @@ SECONDS = 20.0
 LARGEST = 64 * 2**20
 """Maximum size of a response, in bytes."""
 
-PATH = "/status/api/status"
+_PATH = "/status/api/"
 
 
 async def read_status(url: str, only: Filter) -> JsonObject:
@@ -30,23 +31,38 @@ async def read_status(url: str, only: Filter) -> JsonObject:
         UsageError: Not the URL of a server.
         IngressError: It does not respond, or the response is not a status.
     """
+    query = {"namespace": only.namespace, "all": "yes" if only.healthy else "", "kind": sorted(only.kinds)}
+    return await _document(url, "status", query, field="healthy")
+
+
+async def read_explanation(url: str, question: Mapping[str, str]) -> JsonObject:
+    """Return the document of `explain` from a controller; the question has the fields of the form on its page.
+
+    Raises:
+        UsageError: Not the URL of a server.
+        IngressError: It does not respond, rejects the question, or the response is not the document.
+    """
+    return await _document(url, "explain", question, field="outcome")
+
+
+async def _document(url: str, name: str, query: Mapping[str, str | list[str]], *, field: str) -> JsonObject:
+    """Return a document of the page, which has a field with this name."""
     parts = urlsplit(url if "//" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"--url {url}: write the address of the controller as http://localhost:8080")
-    query = {"namespace": only.namespace, "all": "yes" if only.healthy else "", "kind": sorted(only.kinds)}
     place = f"{parts.scheme}://{parts.netloc}"
-    address = f"{place}{PATH}?{urlencode(query, doseq=True)}"
+    address = f"{place}{_PATH}{name}?{urlencode(query, doseq=True)}"
     try:
         # The timeout of the request is the one of each read, and a response may arrive byte by byte.
         async with asyncio.timeout(SECONDS):
-            return await in_daemon(lambda: _read(place, address), name="status")
+            return await in_daemon(lambda: _read(place, address, field), name=name)
     except TimeoutError:
         raise IngressError(
             f"controller at {place}: no complete response within {SECONDS:g} s: is it the address of http.listen?"
         ) from None
 
 
-def _read(place: str, url: str) -> JsonObject:
+def _read(place: str, url: str, field: str) -> JsonObject:
     # Proxies are for external addresses; a controller is reached by its address or a port-forward.
     opener: OpenerDirector = build_opener(ProxyHandler({}))
     request = Request(url, headers={"Accept": "application/json"})  # the scheme was checked
@@ -54,23 +70,35 @@ def _read(place: str, url: str) -> JsonObject:
         with opener.open(request, timeout=SECONDS) as response:
             content = response.read(LARGEST + 1)
     except HTTPError as error:
-        raise IngressError(f"controller at {place}: {error.code}: {_remedy(error.code)}") from None
+        raise IngressError(f"controller at {place}: {error.code}: {_remedy(error)}") from None
     except (URLError, HTTPException, OSError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise IngressError(
             f"controller at {place}: no response: {reason}; check http.listen, or the port-forward"
         ) from None
+    document = _parsed(content)
+    if field not in document:
+        raise IngressError(
+            f"controller at {place}: the response is not of its status page: is it the address of http.listen?"
+        )
+    return document
+
+
+def _parsed(content: bytes) -> JsonObject:
     try:
         document = json.loads(content) if len(content) <= LARGEST else None
     except (ValueError, RecursionError):
         document = None
-    if not isinstance(document, dict) or "healthy" not in document:
-        raise IngressError(f"controller at {place}: the response is not a status: is it the address of http.listen?")
-    return document
+    return document if isinstance(document, dict) else {}
 
 
-def _remedy(code: int) -> str:
-    match code:
+def _remedy(error: HTTPError) -> str:
+    match error.code:
+        case 400 | 503:
+            try:
+                return str(_parsed(error.read(LARGEST + 1)).get("error") or "see its log")
+            except (HTTPException, OSError):
+                return "see its log"
         case 403:
             return "its status page is for loopback only: use `kubectl port-forward`, or set http.status_page: everyone"
         case 404:

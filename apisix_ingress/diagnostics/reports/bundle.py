@@ -22,6 +22,7 @@ from apisix_ingress import __version__
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, Step, look
 from apisix_ingress.diagnostics.collect.gateway_state import SeenGateway
 from apisix_ingress.diagnostics.collect.inventory import listed
+from apisix_ingress.diagnostics.collect.leader import own_namespace
 from apisix_ingress.diagnostics.doctor.report import checks_of_gateways, doctor_document, examine_api
 from apisix_ingress.diagnostics.object_masking import Mask, masked_secret
 from apisix_ingress.diagnostics.reports.status import status_document
@@ -39,6 +40,28 @@ from apisix_ingress.settings import Settings
 from translation.plugin_metadata import DATA_KEY
 
 EVENTS = "/api/v1/events"
+
+LOGS = "kubectl -n {} logs -l app.kubernetes.io/name=apisix-ingress --prefix --tail=5000"
+"""Prints the logs: only the permission pods/log would let the program read them."""
+
+README = """\
+Support bundle of apisix-ingress {version}. Secrets, keys, passwords, tokens and code are masked; hosts, paths and
+addresses are not.
+
+status.json, doctor.json  what the commands `status` and `doctor` print
+problems.json             problems of objects according to the translation of this version
+events.json               Events about the objects
+objects/                  the objects that the controller reads; `apisix-ingress translate -f objects` reads them
+records/                  the records of each gateway cluster
+settings.json, about.json the configuration and the versions
+
+The logs are not included, because reading them needs the permission pods/log. Add the output of these commands:
+
+  {logs} > logs.txt
+  {logs} --previous > previous.txt    # if a Pod was restarted
+
+Without a Pod, add what the program wrote to its standard error.
+"""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The timestamp of every file in the archive."""
@@ -88,6 +111,8 @@ async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, 
     }
     step("masking")
     files = {name: _json(mask.document(document)) for name, document in documents.items()}
+    logs = LOGS.format(own_namespace(settings.kubernetes, api))
+    files["README.txt"] = README.format(version=__version__, logs=logs)
     manifests = _manifests(seen, mask)
     return files | {name: _yaml(mask.document(items)) for name, items in manifests.items()}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 
 _FIELDS = frozenset({"object", "owner", "pod", "ingress"})
 _LISTS = frozenset({"ingresses"})
@@ -22,6 +23,17 @@ def reference(text: str) -> JsonObject | None:
     kind, _, place = text.partition(" ")
     namespace, slash, name = place.rpartition("/")
     return {"kind": kind, "namespace": namespace if slash else "", "name": name}
+
+
+def with_texts(document: Any) -> Any:
+    """Return a document of `-o json` with texts in place of references, as the program has them."""
+    if isinstance(document, list):
+        return [with_texts(item) for item in document]
+    if not isinstance(document, dict):
+        return document
+    if document.keys() == {"kind", "namespace", "name"}:
+        return str(ObjectKey(**document))
+    return {name: ("" if name in _FIELDS and item is None else with_texts(item)) for name, item in document.items()}
 
 
 def with_references(document: Any) -> Any:

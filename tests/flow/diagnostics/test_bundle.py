@@ -56,6 +56,10 @@ async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
     }
     assert json.loads(files["events.json"])[0]["message"] == "no [redacted]"
     assert "spec" not in files["objects/Pod.yaml"]
+    command = "kubectl -n default logs -l app.kubernetes.io/name=apisix-ingress --prefix --tail=5000"
+    assert f"  {command} > logs.txt\n" in files["README.txt"]
+    named = {line.split()[0].rstrip(",") for line in files["README.txt"].splitlines() if line[:1].islower()}
+    assert {name.partition("/")[0] for name in files if "/" in name} <= {name.rstrip("/") for name in named}
 
 
 async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness: SurveyHarness) -> None:

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.diagnostics.collect.running_controller import read_status
+from apisix_ingress.diagnostics.collect.running_controller import read_explanation, read_status
+from apisix_ingress.diagnostics.reports.references import with_references, with_texts
 from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import IngressError, UsageError
+from apisix_ingress.explain.text import lines
 from apisix_ingress.gateway.sync.observer import Outage, RecordState
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
 from tests.unit.translation.objects import make, rule, service, slice_of
@@ -71,3 +73,18 @@ async def test_an_address_without_a_controller_is_an_error_that_says_what_to_che
         await read_status("127.0.0.1:1", Filter())
     with pytest.raises(UsageError, match="write the address of the controller"):
         await read_status("ftp://somewhere", Filter())
+
+
+async def test_a_running_controller_explains_a_request() -> None:
+    async with served(stage()) as harness:
+        got = with_texts(await read_explanation(harness.url, {"url": "http://x.example.org/nowhere", "method": "GET"}))
+        with pytest.raises(IngressError, match=r"400: .*port"):
+            await read_explanation(harness.url, {"url": "http://x.example.org/", "server_port": "0"})
+    assert got["outcome"] == "none"
+    assert next(lines(got)) == "GET http://x.example.org/nowhere"
+
+
+async def test_texts_and_references_of_an_explanation_are_equivalent() -> None:
+    async with served(stage()) as harness:
+        found = await harness.data("explain", url="http://web.org/")
+    assert with_references(with_texts(found)) == found

@@ -25,5 +25,5 @@ class Opener:
 async def test_what_is_not_a_status_is_reported(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_controller, "build_opener", lambda *handlers: Opener(content))
 
-    with pytest.raises(IngressError, match="is not a status"):
+    with pytest.raises(IngressError, match="is not of its status page"):
         await running_controller.read_status("http://localhost:8080", Filter())
