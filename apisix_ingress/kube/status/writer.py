@@ -18,7 +18,6 @@ import structlog
 from apisix_ingress.errors import (
     KubeConflict,
     KubeError,
-    KubeForbidden,
     KubeNotFound,
     KubeUnavailable,
     LeadershipLost,
@@ -30,6 +29,7 @@ from apisix_ingress.kube.status.events import ConditionEvents, EventRecorder
 from apisix_ingress.kube.status.interface import GatewayLoad, Idle, StatusObserver, WantedStatus
 from apisix_ingress.kube.status.known_status import Held, KnownStatus, ReadApi
 from apisix_ingress.kube.status.load_balancer import are_equal, is_set_by, ranked, shown
+from apisix_ingress.kube.status.refusal_log import RefusalLog
 from apisix_ingress.kube.status.schedule import RETRY_SECONDS, StatusSchedule, retry_limiter
 from apisix_ingress.kube.status.text_limits import timestamp
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition
@@ -124,7 +124,7 @@ class StatusWriter:
         self._known = KnownStatus(api, timeout=timeout)
         self._conflicts = StatusConflicts(clock=clock, rng=rng)
         self._events = ConditionEvents(recorder, began=timestamp(clock.now()))
-        self._refusals = _RefusalLog()
+        self._refusals = RefusalLog()
         self._without_status: set[str] = set()
         self._running = self._flushing = False
 
@@ -381,23 +381,3 @@ class StatusWriter:
 
     def _log_refusal(self, key: ObjectKey, error: KubeError) -> None:
         self._refusals.log(key, self._resources[key.kind].plural, error)
-
-
-class _RefusalLog:
-    """Logs each kind of rejection once for each kind of object, until a write of that object succeeds."""
-
-    def __init__(self) -> None:
-        self._logged: dict[str, ObjectKey] = {}
-
-    def log(self, key: ObjectKey, plural: str, error: KubeError) -> None:
-        """Log a rejection unless it was logged already; `plural` is that of the object's kind."""
-        refusal = f"{key.kind} {type(error).__name__}"
-        if refusal in self._logged:
-            return
-        self._logged[refusal] = key
-        remedy = f"grant patch on {plural}/status" if isinstance(error, KubeForbidden) else ""
-        log.warning("status.rejected", object=str(key), problem=str(error), remedy=remedy)
-
-    def settle(self, key: ObjectKey) -> None:
-        """Note that an object has no problem any more."""
-        self._logged = {text: other for text, other in self._logged.items() if other != key}

@@ -1,4 +1,4 @@
-"""Hosts in the cluster: names of the cluster domain, addresses of Services and Pods of other namespaces."""
+"""Hosts of backends: names and addresses of other namespaces need a grant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.internal_addresses import internal_addresses
 from apisix_ingress.state.view import View
-from apisix_ingress.state.world import World
+from tests.unit.translation.addresses.victims import (
+    EXT,
+    NODE_IP,
+    STRICT,
+    VICTIM,
+    VICTIM_IP,
+    VICTIM_POD,
+    endpoints,
+    grant,
+    namespace,
+    outside,
+    pod,
+    reported,
+)
 from tests.unit.translation.objects import OPTIONS, fill, make, route, rule, service, slice_of, upstream
 from tests.unit.translation.settling import bodies, prepare, settle
 from translation.addresses import destinations
@@ -19,65 +32,13 @@ from translation.core.context import MOST_FOLLOWED
 from translation.core.options import Options
 from translation.upstreams.endpoints import listed_endpoints
 
-STRICT = replace(
-    OPTIONS,
-    external_addresses="refuse-internal",
-    cross_namespace="grant",
-    gateway_namespaces=frozenset({"apisix"}),
-)
-EXT = ObjectKey("ApisixUpstream", "default", "ext")
-VICTIM_POD, VICTIM_IP, NODE_IP = "10.1.0.9", "10.0.9.9", "192.0.2.1"
-
-
-def namespace(name: str) -> JsonObject:
-    return {"kind": "Namespace", "metadata": {"name": name}}
-
-
-def pod(name: str, *addresses: str, of: str = "default", phase: str = "Running") -> JsonObject:
-    status = {"phase": phase, "podIPs": [{"ip": address} for address in addresses]}
-    return make("Pod", name, namespace=of, status=status)
-
-
-def grant(kind: str, name: str = "", *, of: str = "victim") -> JsonObject:
-    group = "apisix.apache.org" if kind.startswith("Apisix") else ""
-    target = {"group": "", "kind": "Service", **({"name": name} if name else {})}
-    source = {"group": group, "kind": kind, "namespace": "default"}
-    return make("ReferenceGrant", f"may-{kind.lower()}", namespace=of, spec={"from": [source], "to": [target]})
-
-
-VICTIM: tuple[JsonObject, ...] = (
-    *map(namespace, ("default", "victim", "apisix", "kube-system")),
-    service("web", namespace="victim", clusterIP=VICTIM_IP, clusterIPs=[VICTIM_IP, "fd00:9::9"]),
-    service("etcd-headless", namespace="apisix", clusterIP="None"),
-    service("kubernetes", namespace="default", clusterIP="10.0.0.254"),
-    make(
-        "EndpointSlice",
-        "kubernetes",
-        labels={"kubernetes.io/service-name": "kubernetes"},
-        addressType="IPv4",
-        endpoints=[{"addresses": ["192.0.2.100"]}],
-        ports=[{"port": 6443}],
-    ),
-    pod("web-0", VICTIM_POD, "fd00:1::9", of="victim"),
-    pod("kube-proxy", NODE_IP, of="kube-system"),
-    pod("other-proxy", NODE_IP, of="victim"),
-)
-
 
 def node(name: str, *, port: int = 80) -> JsonObject:
     return upstream("ext", externalNodes=[{"type": "Domain", "name": name, "port": port}])
 
 
-def outside(host: str, name: str = "out") -> JsonObject:
-    return service(name, type="ExternalName", externalName=host, ports=[])
-
-
 def referring() -> JsonObject:
     return route({**rule(), "backends": [], "upstreams": [{"name": "ext"}]})
-
-
-def reported(found: World, owner: ObjectKey = EXT) -> list[str]:
-    return [str(problem) for problem in found.reports[owner].problems]
 
 
 def tried(host: str, *more: JsonObject, options: Options = STRICT) -> list[str]:
@@ -94,6 +55,8 @@ OTHER_NAMES = (
     *("etcd-0.etcd-headless", "etcd-headless.apisix"),
     *("web.victim.svc.clusterset.local", "web-0.web.victim.svc.k8s.example", "10-1-0-9.victim.pod.k8s.example"),
 )
+
+
 OTHER_ADDRESSES = (VICTIM_POD, VICTIM_IP, "fd00:9::9", "fd00:1:0::9", "::ffff:10.1.0.9", "0x0a010009", NODE_IP)
 
 
@@ -254,88 +217,6 @@ def test_lost_grant_withdraws_what_rested_on_it() -> None:
     found.stores["ReferenceGrant"].delete(ObjectKey("ReferenceGrant", "victim", "may-apisixupstream"))
     loop.settle()
     assert bodies(found) == {}
-
-
-def nodes_of(found: World) -> list[str]:
-    (body,) = (body for key, body in bodies(found).items() if key.startswith("upstreams"))
-    return [item["host"] for item in body["nodes"]]
-
-
-def endpoints(*objects: JsonObject, options: Options = STRICT) -> list[str]:
-    return nodes_of(settle(*VICTIM, service(), route(rule()), *objects, options=options))
-
-
-def test_endpoints_of_other_namespaces_are_skipped_and_reported() -> None:
-    hand_made = slice_of([VICTIM_POD, VICTIM_IP, NODE_IP, "203.0.113.7", "192.0.2.100"])
-    names = slice_of(["web.victim.svc", "example.org"], name="web-2", addressType="FQDN")
-    found = settle(*VICTIM, service(), route(rule()), hand_made, names, options=STRICT)
-    assert nodes_of(found) == ["203.0.113.7", "example.org"]
-    (problem,) = reported(found, ObjectKey("Service", "default", "web"))
-    assert problem == (
-        "endpoints: 5 of 7 are skipped: '10.0.9.9' is an address in another namespace, which needs a ReferenceGrant "
-        "there; add one, or remove the address"
-    )
-    assert len(endpoints(hand_made, names, options=OPTIONS)) == 7
-
-
-def test_endpoint_that_names_a_pod_counts_only_if_that_pod_has_the_address() -> None:
-    def target(name: str, address: str) -> JsonObject:
-        return {"addresses": [address], "targetRef": {"kind": "Pod", "name": name}}
-
-    own = pod("own", "10.1.0.1", NODE_IP)
-    assert endpoints(own, slice_of([target("own", "10.1.0.1"), target("own", VICTIM_POD)])) == ["10.1.0.1"]
-    assert endpoints(own, slice_of([target("own", NODE_IP)])) == [NODE_IP]
-    assert endpoints(own, slice_of([NODE_IP])) == [NODE_IP]
-    assert endpoints(slice_of([target("web-0", VICTIM_POD)])) == []
-
-
-def test_pod_that_has_ended_has_no_address() -> None:
-    ended = pod("job", VICTIM_POD, phase="Succeeded")
-    assert endpoints(ended, slice_of([VICTIM_POD])) == []
-    assert endpoints(pod("job", "10.1.3.3", of="victim", phase="Failed"), slice_of(["10.1.3.3"])) == ["10.1.3.3"]
-
-
-def test_endpoint_with_a_grant_for_services_is_a_node() -> None:
-    assert endpoints(slice_of([VICTIM_POD]), grant("Service")) == [VICTIM_POD]
-
-
-def test_endpoint_leaves_when_its_address_becomes_another_ones() -> None:
-    found, loop = prepare(*VICTIM, service(), route(rule()), slice_of(["10.1.7.7"]), options=STRICT)
-    loop.settle()
-    assert nodes_of(found) == ["10.1.7.7"]
-    fill(found, [pod("late", "10.1.7.7", of="victim")])
-    loop.settle()
-    assert nodes_of(found) == []
-
-
-def test_cluster_address_of_a_service_is_not_a_way_around() -> None:
-    def by_address(*objects: JsonObject, options: Options = STRICT) -> list[str]:
-        backend = {"serviceName": "web", "servicePort": 80, "resolveGranularity": "service"}
-        return nodes_of(settle(*VICTIM, service(), route(rule(backends=[backend])), *objects, options=options))
-
-    assert by_address(slice_of(["10.1.0.1"]), pod("own", "10.1.0.1")) == ["10.0.0.1"]
-    assert by_address(slice_of([VICTIM_POD])) == []
-    assert by_address(slice_of([VICTIM_POD]), options=OPTIONS) == ["10.0.0.1"]
-
-
-def test_external_name_of_a_backend_is_judged_as_a_reference_of_the_service() -> None:
-    objects = (*VICTIM, outside("web.victim.svc", "web"), route(rule()))
-    found = settle(*objects, options=STRICT)
-    (problem,) = reported(found, ObjectKey("ApisixRoute", "default", "route"))
-    assert "Service default/web: spec.externalName: 'web.victim.svc' is a name in another namespace" in problem
-    assert bodies(found) == {}
-    assert nodes_of(settle(*objects, grant("Service", "web"), options=STRICT)) == ["web.victim.svc"]
-
-
-def listed(*entries: str) -> Options:
-    return replace(OPTIONS, internal=internal_addresses(entries))
-
-
-def test_listed_networks_hold_for_endpoints_but_not_for_own_pods() -> None:
-    found = (pod("own", "10.1.0.1"), slice_of(["10.1.0.1", "10.1.0.2", "203.0.113.7"]))
-    assert endpoints(*found, options=listed("10.0.0.0/8")) == ["10.1.0.1", "203.0.113.7"]
-    assert endpoints(*found, options=listed("10.1.0.1")) == ["10.1.0.2", "203.0.113.7"]
-    assert endpoints(*found, options=listed("10.1.0.1:8080", "10.1.0.2:80")) == ["10.1.0.2", "203.0.113.7"]
 
 
 @pytest.mark.parametrize("kind", ["kubernetes", "consul", "nacos"])

@@ -1,42 +1,30 @@
-"""Hosts that belong to one namespace: what other objects report, sharing, and assignment to Namespaces."""
+"""Hosts belong to the namespace of the oldest object with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.kinds.indexes import NGINX_INDEXES
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.network import host_claims as hostclaims
-from apisix_ingress.state.world import World
 from providers.core.registry import resources
-from tests.unit.translation.objects import OPTIONS, fill, make, pem, secret, service
+from tests.unit.translation.hosts.owning import (
+    STRICT,
+    born,
+    hosts,
+    key,
+    namespace,
+    reported,
+    route,
+    settled,
+    surroundings,
+)
+from tests.unit.translation.objects import OPTIONS, fill, make
 from tests.unit.translation.settling import bodies, prepare, settle
-
-STRICT = replace(OPTIONS, host_ownership="namespace")
-
-
-def born(raw: JsonObject, day: int) -> JsonObject:
-    return {**raw, "metadata": {**raw["metadata"], "creationTimestamp": f"2026-01-{day:02}T00:00:00Z"}}
-
-
-def route(
-    namespace: str,
-    day: int,
-    *hosts: str,
-    name: str = "web",
-    annotations: Mapping[str, str] | None = None,
-    **rule: Any,
-) -> JsonObject:
-    match = {"hosts": [*hosts], "paths": ["/*"]}
-    item = {"name": "r", "match": match, "backends": [{"serviceName": "web", "servicePort": 80}], **rule}
-    spec = {"http": [item]}
-    return born(make("ApisixRoute", name, namespace=namespace, spec=spec, annotations=annotations), day)
 
 
 def ingress(namespace: str, day: int, *hosts: str, **spec: Any) -> JsonObject:
@@ -51,39 +39,6 @@ def ingress(namespace: str, day: int, *hosts: str, **spec: Any) -> JsonObject:
 def tls(namespace: str, day: int, *hosts: str) -> JsonObject:
     spec = {"hosts": [*hosts], "secret": {"name": "pair", "namespace": namespace}}
     return born(make("ApisixTls", "tls", namespace=namespace, spec=spec), day)
-
-
-def namespace(name: str, hosts: str) -> JsonObject:
-    raw = make("Namespace", name, annotations={"apisix.apache.org/hosts": hosts, "other": "text"})
-    del raw["metadata"]["namespace"]
-    return raw
-
-
-def surroundings(objects: Sequence[JsonObject]) -> list[JsonObject]:
-    found = dict.fromkeys(raw["metadata"].get("namespace", "default") for raw in objects)
-    pairs = [secret("pair", namespace=each, tls__crt=pem().certificate, tls__key=pem().key) for each in found]
-    return [*(service(namespace=each) for each in found), *pairs, *objects]
-
-
-def settled(*objects: JsonObject) -> World:
-    return settle(*surroundings(objects), options=STRICT)
-
-
-def key(raw: JsonObject) -> ObjectKey:
-    return ObjectKey(raw["kind"], raw["metadata"]["namespace"], raw["metadata"]["name"])
-
-
-def hosts(found: World, raw: JsonObject) -> list[str]:
-    """Return the published hosts of an object."""
-    got: list[str] = []
-    for record in found.desired.of_owner(key(raw)).values():
-        body = record.body
-        got += [body["host"]] if "host" in body else body.get("hosts") or body.get("snis") or [body.get("sni", "")]
-    return sorted(got)
-
-
-def reported(found: World, raw: JsonObject) -> list[str]:
-    return [str(problem) for problem in found.reports[key(raw)].problems if problem.severity != "warning"]
 
 
 LEFT_OUT = (
@@ -226,36 +181,6 @@ def test_revoking_a_grant_removes_the_rules() -> None:
     assert hosts(found, new) == []
 
 
-def test_an_assigned_host_belongs_to_its_namespace_regardless_of_age() -> None:
-    squatter, mine = route("evil", 1, "own.test", "a.own.test"), route("victim", 2, "own.test", "a.own.test")
-    found = settled(squatter, mine, namespace("victim", "own.test,*.own.test"))
-    assert (hosts(found, squatter), hosts(found, mine)) == ([], ["a.own.test", "own.test"])
-
-
-def test_the_most_specific_assignment_counts_and_an_assigned_wildcard_may_cover_it() -> None:
-    platform, team, other = (
-        route("platform", 2, "*.test"),
-        route("team", 1, "a.team.test"),
-        route("b", 1, "b.team.test"),
-    )
-    given = [namespace("platform", "*.test"), namespace("team", "*.team.test")]
-    found = settled(platform, team, other, *given)
-    assert [hosts(found, each) for each in (platform, team, other)] == [["*.test"], ["a.team.test"], []]
-
-
-def test_a_wildcard_over_an_assigned_name_is_skipped() -> None:
-    wild = route("evil", 1, "*.test")
-    found = settled(wild, namespace("victim", "own.test"))
-    assert hosts(found, wild) == []
-    assert "namespace victim has a name below it" in reported(found, wild)[0]
-
-
-def test_a_host_may_be_assigned_to_several_namespaces() -> None:
-    one, two = route("one", 1, "own.test"), route("two", 2, "own.test")
-    found = settled(one, two, namespace("one", "own.test"), namespace("two", "own.test"))
-    assert (hosts(found, one), hosts(found, two)) == (["own.test"], ["own.test"])
-
-
 def stream(namespace: str, day: int, port: int, host: str = "") -> JsonObject:
     match = {"ingressPort": port, **({"host": host} if host else {})}
     rule = {"name": "s", "protocol": "TCP", "match": match, "backend": {"serviceName": "web", "servicePort": 80}}
@@ -388,15 +313,3 @@ def test_without_the_setting_both_objects_say_that_they_share_a_host() -> None:
     found.stores["ApisixRoute"].delete(key(new))
     loop.settle()
     assert found.reports[key(old)].problems == ()
-
-
-def test_with_assigned_hosts_only_those_can_be_used() -> None:
-    options = replace(OPTIONS, host_ownership="assigned")
-    mine, free = route("mine", 1, "a.own.test"), route("free", 1, "free.test", "a.own.test")
-    found = settle(*surroundings([mine, free, namespace("mine", "*.own.test")]), options=options)
-    assert (hosts(found, mine), reported(found, mine)) == (["a.own.test"], [])
-    assert hosts(found, free) == []
-    assert reported(found, free)[0] == (
-        "spec.http[0].match.hosts[0]: host free.test is skipped: it is not assigned to any namespace; ask the "
-        "operator to add free.test to the annotation apisix.apache.org/hosts of Namespace free"
-    )
