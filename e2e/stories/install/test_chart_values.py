@@ -34,19 +34,19 @@ from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
         ),
         (
             merged(WITH_KEY, nested("config.leaderElection.leaseDuration", "10s")),
-            r"leaderElection\.leaseDuration \(10s\) must be longer than renewDeadline \(10s\): raise the one or lower",
+            r"leaderElection\.leaseDuration \(10s\) must be longer than renewDeadline \(10s\): increase the",
         ),
         (
             merged(WITH_KEY, nested("config.leaderElection.leaseDuration", 9.5)),
-            r"leaderElection\.leaseDuration \(9\.5\) must be longer than renewDeadline \(10s\): raise the one or lower",
+            r"leaderElection\.leaseDuration \(9\.5\) must be longer than renewDeadline \(10s\): increase the",
         ),
         (
             merged(WITH_KEY, nested("config.leaderElection.retryPeriod", "1m")),
-            r"leaderElection\.renewDeadline \(10s\) must be longer than 1\.2 times retryPeriod \(1m\): raise the one",
+            r"leaderElection\.renewDeadline \(10s\) must be longer than 1\.2 times retryPeriod \(1m\): increase",
         ),
         (
             merged(WITH_KEY, nested("config.provider.timeout", "1h")),
-            r"config\.provider\.timeout \(1h\) must be at most .*leaseDuration - renewDeadline \(5s\).*: lower it",
+            r"config\.provider\.timeout \(1h\) must be at most .*leaseDuration - renewDeadline \(5s\).*: decrease it",
         ),
         (
             merged(WITH_KEY, nested("clusters", [{**EDGE, "provider": {"timeout": "5001ms"}}])),
