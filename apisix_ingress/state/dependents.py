@@ -15,21 +15,22 @@ class Dependents:
 
     def __init__(self, unread: Callable[[Read], None] = lambda read: None) -> None:
         self._unread = unread
-        self._reads: dict[ObjectKey, frozenset[Read]] = {}
+        # A set of seven reads would need 0.7 KB.
+        self._reads: dict[ObjectKey, tuple[Read, ...]] = {}
         # Nearly every read has one owner, which is stored without a mapping.
         self._owners: dict[Read, ObjectKey | dict[ObjectKey, None]] = {}
 
     def record(self, owner: ObjectKey, reads: Iterable[Read]) -> None:
         """Replace an owner's reads; without reads, forget the owner."""
-        after = frozenset(reads)
-        before = self._reads.get(owner, frozenset())
-        for read in before - after:
-            self._drop(read, owner)
-        for read in after - before:
+        after = dict.fromkeys(reads)
+        for read in self._reads.get(owner, ()):
+            if read not in after:
+                self._drop(read, owner)
+        for read in after:
             if self._owners.setdefault(read, owner) is not owner:
                 self._add(read, owner)
         if after:
-            self._reads[owner] = after
+            self._reads[owner] = tuple(after)
         else:
             self._reads.pop(owner, None)
 
@@ -44,7 +45,7 @@ class Dependents:
 
     def reads_of(self, owner: ObjectKey) -> frozenset[Read]:
         """Return the reads of the owner's last translation."""
-        return self._reads.get(owner, frozenset())
+        return frozenset(self._reads.get(owner, ()))
 
     def _add(self, read: Read, owner: ObjectKey) -> None:
         owners = self._owners[read]
