@@ -30,6 +30,10 @@ HERE = "/folder/of/the/kubeconfig"
 FILES = ("ca", "crt", "key", "token")
 
 
+# PyYAML, with which the package reads JSON too, takes a surrogate pair for two characters.
+PASSWORDS = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=4)
+
+
 @st.composite
 def pem_fields(draw: st.DrawFn, name: str, files: Sequence[str]) -> dict[str, str]:
     """Return a field and its variant with data, either, both or none."""
@@ -55,7 +59,7 @@ def clusters(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def users(draw: st.DrawFn) -> dict[str, Any]:
     token = st.text("abcXYZ019.-_", min_size=1, max_size=8)
-    password = st.fixed_dictionaries({"username": token, "password": st.text(max_size=4)})
+    password = st.fixed_dictionaries({"username": token, "password": PASSWORDS})
     # The package resolves these relative to the cluster's file, which may be another one.
     certificate = {
         **draw(pem_fields("client-certificate", [f"{HERE}/crt", f"{HERE}/./crt"])),

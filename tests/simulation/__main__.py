@@ -13,9 +13,9 @@ from tests.simulation.runner import Outcome, play, play_many
 def main() -> int:
     """Play the seeds of the command line; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seed", type=int, help="play this one and print its trace")
-    parser.add_argument("--seeds", type=int, default=500, help="play so many, from --start on")
-    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--seed", type=int, help="play only this seed and print its trace")
+    parser.add_argument("--seeds", type=int, default=500, help="number of stories to play")
+    parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     if options.seed is not None:

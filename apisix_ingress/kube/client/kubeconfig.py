@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -186,12 +187,25 @@ def _existing(paths: str) -> tuple[Path, ...]:
 
 
 def _content(path: Path) -> Mapping[str, Any]:
+    raw = read_file(path, f"kubeconfig {path}")
     try:
-        content = yaml.safe_load(read_file(path, f"kubeconfig {path}"))
-    except (yaml.YAMLError, RecursionError, ValueError):  # the last two: nested too deeply, invalid date
-        raise ConfigError(f"kubeconfig {path}: not valid YAML") from None
+        content = orjson.loads(raw)  # YAML does not combine the escaped surrogate pairs of JSON
+    except orjson.JSONDecodeError:
+        content = _yaml(raw, path)
     if not isinstance(content, dict):
         raise ConfigError(f"kubeconfig {path}: not a kubeconfig: the top level must be a mapping")
+    return content
+
+
+def _yaml(raw: bytes, path: Path) -> object:
+    try:
+        content: object = yaml.safe_load(raw)
+    except (yaml.YAMLError, RecursionError, ValueError):  # the last two: nested too deeply, invalid date
+        raise ConfigError(f"kubeconfig {path}: not valid YAML") from None
+    try:
+        orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError as error:  # for instance a lone surrogate, which cannot be sent
+        raise ConfigError(f"kubeconfig {path}: contains a value that cannot be read ({error})") from None
     return content
 
 

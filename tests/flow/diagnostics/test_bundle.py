@@ -33,12 +33,12 @@ async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
     data = {"word": base64.b64encode(word.encode()).decode()}
     applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"stringData": {"word": word}})}
     harness.server.put(plain("Secret", "words", data=data, meta={"annotations": applied}))
-    reported = harness.server.put(route("told", **SECRETS))
+    reported = harness.server.put(route("reported", **SECRETS))
     reported["metadata"]["annotations"] = {"example.org/password": marked("note"), "example.org/x": word}
     harness.server.put(say(reported, "False", f"the gateway said {word}"))
     about = {"kind": "ApisixRoute", "name": "reported", "namespace": "default"}
     harness.server.put(
-        plain("Event", "told.1", involvedObject=about, message=f"no {word}", reason="No", type="Warning")
+        plain("Event", "reported.1", involvedObject=about, message=f"no {word}", reason="No", type="Warning")
     )
     containers = [{"env": [{"name": "PASSWORD", "value": marked("env")}]}]
     harness.server.put(plain("Pod", "web-0", spec={"containers": containers}, status={"podIP": "10.0.0.1"}))

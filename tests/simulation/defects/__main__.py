@@ -11,14 +11,14 @@ from multiprocessing import get_context
 from tests.simulation.defects import DEFECTS
 from tests.simulation.defects.planting import catch
 
-SEEDS = 200
+SEEDS = 400
 
 
 def main() -> int:
     """Plant all defects, or those whose names contain one of some words; return 1 if any is not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.defects", description=__doc__)
     parser.add_argument("words", nargs="*", default=[""])
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="play so many for each at most")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="maximum number of stories to play for each defect")
     options = parser.parse_args()
     names, escaped = [name for name in DEFECTS if any(word in name for word in options.words)], 0
     with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=get_context("spawn")) as pool:

@@ -1,5 +1,6 @@
 """Merging of kubeconfig files, the selected context, and the error for each kind of mistake."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,13 @@ def test_all_fields_of_a_context_are_read(tmp_path: Path) -> None:
     want = user | {"exec": {name: value for name, value in plugin.items() if name != "installHint"}}
     assert got.user.model_dump(by_alias=True) == want
     assert SECRET not in repr(got)
+
+
+def test_json_may_escape_characters_as_surrogate_pairs(tmp_path: Path) -> None:
+    path = write(tmp_path / "k", user={"username": "me", "password": "\U0001d11e"})
+    path.write_text(json.dumps(yaml.safe_load(path.read_text())))
+    assert r"\ud834\udd1e" in path.read_text()
+    assert read_context(str(path)).user.password == "\U0001d11e"
 
 
 def test_fields_that_are_null_are_not_set(tmp_path: Path) -> None:
@@ -143,6 +151,7 @@ def test_a_mistake_is_reported_with_its_file_and_field(tmp_path: Path, changes: 
         ("a: [", "not valid YAML"),
         ("[" * 5000, "not valid YAML"),
         ("- 1", "top level must be a mapping"),
+        (r'a: "\ud800"', r"contains a value that cannot be read \(str is not valid UTF-8"),
     ],
 )
 def test_a_file_that_is_not_a_kubeconfig_is_named(tmp_path: Path, content: str, want: str) -> None:
