@@ -18,7 +18,7 @@ from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
-from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, NOTHING, Plan, explained, reverse_rank, unusual
+from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, NOTHING, Plan, explained, in_order_of_deletes, unusual
 from apisix_ingress.gateway.sync.records.slot import RecordSlot, Unknown
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey
@@ -287,7 +287,7 @@ class Audit:
         driver, table = self._driver, self._table
         owned = table.records()
         before = driver.withheld()
-        intended = explained((*found.deletes, *sorted(before, key=reverse_rank)), table, self._wanted.is_refused)
+        intended = explained((*found.deletes, *in_order_of_deletes(before)), table, self._wanted.is_refused)
         for key in (before - owned) | (before & intended):  # what is intended is deleted at the next tick
             driver.post(table.slot(key), Event.DELETE_ALLOWED)
         before = (before & owned) - intended

@@ -14,6 +14,7 @@ from apisix_ingress.gateway.sync.records.slot import FREE_SECONDS, RecordSlot
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.records import UNLABELLED
+from apisix_ingress.runtime.tasks import in_turns
 
 FRESH = 5.0
 """Seconds for which a list proves that ids are free while many records are to be written, as in a first sync."""
@@ -88,6 +89,6 @@ class PreWriteChecks:
                 self._slow.add(kind)  # from now on, ids are read one at a time
         finally:
             del self._waiting[kind]
-            for each in waiting:
+            async for each in in_turns(waiting):  # thousands, if the list became too old before the first write
                 self._driver.enqueue(each)
         return True
