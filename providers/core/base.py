@@ -251,8 +251,13 @@ class Provider(Generic[T]):
         owner, desired = claimant.owner, self._world.desired
         if translation.failed:
             desired.hold(claimant, translation.holds)
-            targets = self._claim_weakly(claimant, translation.claims)
-            change = desired.follow_ids(claimant)
+            if self._router.live:
+                targets = self._claim_weakly(claimant, translation.claims)
+                change = desired.follow_ids(claimant)
+            else:
+                # Without an object that had not been listed, records may have seemed valid that never were.
+                targets = self._world.claims.replace(claimant, _weakened(translation.claims))
+                change = desired.replace(claimant, ())
         else:
             self._grants.remember(owner, translation)
             targets = self._world.claims.replace(claimant, translation.claims)
@@ -296,7 +301,7 @@ class Provider(Generic[T]):
         current = self._world.claims.claims_of(claimant.owner)
         if any(not claim.weak for claim in current):
             return frozenset()
-        return self._world.claims.replace(claimant, [claim._replace(weak=True) for claim in claims])
+        return self._world.claims.replace(claimant, _weakened(claims))
 
     def _report(self, owner: ObjectKey, item: T | None, translation: Translation, *, has_same_records: bool) -> None:
         stale = unread(item)
@@ -320,6 +325,11 @@ class Provider(Generic[T]):
     def _withdraw(self, owner: ObjectKey) -> None:
         if self._world.reports.pop(owner, None) is not None:
             self._sink.reported(owner)
+
+
+def _weakened(claims: Iterable[UpstreamClaim]) -> list[UpstreamClaim]:
+    """Return claims to records that a gateway may still have."""
+    return [claim._replace(weak=True) for claim in claims]
 
 
 def _refused(key: ObjectKey, translation: Translation, *, revoked: bool) -> tuple[Hold, ...]:

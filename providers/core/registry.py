@@ -98,7 +98,7 @@ class Registry:
         rests = FairRests(clock=clock)
         deps = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, offloader, outcome)
         self._world = world
-        self._live = False
+        self._live = self._has_logged = False
         self._waiting = 0
         built = [cls(deps) for cls in provider_classes() if cls.kind in world.stores or cls.kind not in GATEWAY_KINDS]
         self.providers: Mapping[str, Provider[Any]] = {each.kind: each for each in built if isinstance(each, Provider)}
@@ -145,8 +145,9 @@ class Registry:
                     await queue.idle()
         finally:
             self._waiting -= 1
-        if not self._live:
-            self._live = True
+        self._live = True
+        if not self._has_logged:
+            self._has_logged = True
             reports = self._world.reports.items()
             for owner, problems in sorted((owner, each.problems) for owner, each in reports if each.problems):
                 log_problems(owner, problems)
@@ -166,7 +167,7 @@ class Registry:
             provider.queue.shut_down()
 
     def settle(self) -> None:
-        """Translate until nothing is queued, without an event loop.
+        """Translate until nothing is queued, without an event loop. The first call ends the first pass.
 
         Raises:
             RuntimeError: Translations keep causing each other.
@@ -179,6 +180,7 @@ class Registry:
             budget -= len(busy)
             if budget < 0:
                 raise RuntimeError("translations keep causing each other")
+        self._live = True
 
     def all(self) -> tuple[Provider[Any] | DependencyProvider, ...]:
         """Return the providers of all kinds that have one."""

@@ -81,6 +81,18 @@ def test_failed_translation_keeps_last_good_records_and_holds(loop: ProviderHarn
     assert loop.problems(route) == ["a port is missing"]
 
 
+def test_records_that_preceded_the_lists_of_other_kinds_are_not_the_last_good_ones(loop: ProviderHarness) -> None:
+    """A route may seem valid until an object is listed that it needs; what the gateway has must stay, not this."""
+    route = make_route(records={"one": "/a"}, claims=["web"])
+    loop.put(make_service(), route)
+    loop.registry.providers["ApisixRoute"].settle_one(route.meta.key)
+    assert loop.uris() == {"one": "/a"}
+    loop.settle(make_route(records={"one": "/a"}, claims=["web"], error="the ApisixUpstream is invalid"))
+    assert {name: record.existing_only for name, record in loop.wanted.items()} == {UPSTREAM: True}
+    assert loop.world.claims.claims_of(route.meta.key) == {make_claim("web", weak=True)}
+    assert is_held(loop)
+
+
 def test_failed_translation_keeps_strong_claims(loop: ProviderHarness) -> None:
     loop.settle(make_service(), make_route(claims=["web"]))
     route = make_route(claims=["web", "api"], error="broken")

@@ -82,7 +82,7 @@ async def test_drained_waits_until_all_owners_were_translated(loop: ProviderHarn
 @pytest.mark.parametrize(("live", "want"), [(False, "other"), (True, "web-0")])
 async def test_owners_of_a_pod_go_ahead_once_live(loop: ProviderHarness, live: bool, want: str) -> None:
     pod = make_pod()
-    read_by_services(loop, pod.meta.key, 1)
+    loop.world.dependents.record(make_key("web-0", kind="Service"), [pod.meta.key])
     if live:
         await loop.registry.drained()
     loop.put(make_service("other"), pod)
