@@ -87,6 +87,8 @@ def test_a_host_and_names_below_a_wildcard_belong_to_one_namespace(stage: Stage,
     stage.api.wait("ApisixRoute", "exact", says("True"), "to be synced", namespace=evil.namespace)
     del mine["metadata"]["annotations"]
     stage.api.delete("ApisixRoute", "web", namespace=stage.namespace)
+    # Otherwise the controller may see one change of the object, and its namespace keeps the host.
+    stage.traffic.until(lambda answer: answer.pod != "web", own, "/nothing-else-has-this")
     stage.apply(mine)
     stage.traffic.until(lambda answer: answer.pod == "evil", own, "/login")
     # The older objects of the other namespace own the host now, until the operator assigns it.
