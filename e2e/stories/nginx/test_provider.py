@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
-from e2e.cluster.client import Manifest
+from e2e.cluster.client import Manifest, wait_until
 from e2e.controller import Controller
 from e2e.stories.changes.test_ingress_status import ONE, show, wait_event
 from e2e.story import Stage, put_paths
@@ -86,6 +87,16 @@ def warnings_about(stage: Stage, name: str) -> list[tuple[str, str]]:
     return [(each["reason"], each["message"]) for each in events if each["type"] == "Warning"]
 
 
+def until_created_before_now(stage: Stage, name: str) -> None:
+    """Wait for the second after an Ingress was created: a process started later recognizes it as older than itself."""
+    item = stage.api.get("Ingress", name, namespace=stage.namespace)
+    assert item is not None
+    created = datetime.fromisoformat(item["metadata"]["creationTimestamp"])
+    wait_until(
+        lambda: datetime.now(UTC).replace(microsecond=0), lambda now: now > created, f"the second after {created}"
+    )
+
+
 def test_annotations_without_effect_are_on_the_page_and_in_one_event_for_each_version(stage: Stage) -> None:
     field = f"metadata.annotations[{PREFIX}/%s]: "
     unknown = f"{field % 'proxy-reed-timeout'}unknown annotation: it has no effect; correct its name or remove it"
@@ -103,6 +114,7 @@ def test_annotations_without_effect_are_on_the_page_and_in_one_event_for_each_ve
     assert (status, shown) == (200, [("NginxNoEffect", "warning")] * 2)
     first.stop()
 
+    until_created_before_now(stage, "web")
     start(stage)
     stage.apply(ingress(stage, "late", "/late", foo="bar"))
     wait_event(stage, "late", "NginxNoEffect")
