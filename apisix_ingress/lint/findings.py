@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from apisix_ingress.diagnostics.collect.offline import misspelt, settle
 from apisix_ingress.kube.manifests.loader import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
 from apisix_ingress.kube.manifests.locations import START, Locations
 from apisix_ingress.lint.plugins import PluginRules
-from apisix_ingress.lint.rules import served_as_nginx, useless, watched
+from apisix_ingress.lint.rules import for_nginx, useless, watched
 from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, KubeObject
@@ -71,6 +71,18 @@ class Suppression:
         return finding.code == self.code and self.object in ("", finding.object)
 
 
+class LintResult(NamedTuple):
+    """What was found.
+
+    Attributes:
+        findings: In the order of files and lines.
+        skipped: The Ingresses for ingress-nginx that are not served and therefore not checked, each with the reason.
+    """
+
+    findings: tuple[Finding, ...]
+    skipped: Mapping[ObjectKey, str]
+
+
 def parse_suppression(text: str) -> Suppression:
     """Return the suppression `CODE` or `CODE=Kind namespace/name`.
 
@@ -87,8 +99,8 @@ def find(
     *,
     plugins: PluginRules | None = None,
     live: Iterable[KubeObject] = (),
-) -> tuple[Finding, ...]:
-    """Return the mistakes in manifests, in the order of files and lines.
+) -> LintResult:
+    """Find the mistakes in manifests.
 
     Args:
         loaded: The manifests; their files are read again for the positions of findings.
@@ -98,13 +110,15 @@ def find(
     """
     objects = watched(loaded.objects)
     outcome = settle(_merged(live, objects).values(), options)
-    others = {*outcome.left_out, *served_as_nginx(objects.values(), outcome.world.view(), options)}
+    nginx = dict(for_nginx(objects.values(), outcome.world.view(), options))
+    others = {*outcome.left_out, *nginx}  # annotations of ingress-nginx have an effect there
     problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, others)]
     problems += [] if plugins is None else plugins.problems(objects.values(), outcome, options)
     problems = [(owner, problem) for owner, problem in problems if owner in objects]
     index = _Index(loaded)
     found = [*_of_files(loaded, index), *(_of_object(owner, problem, index) for owner, problem in problems)]
-    return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number)))
+    ordered = sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number))
+    return LintResult(tuple(ordered), {key: why for key, why in nginx.items() if why})
 
 
 def _merged(live: Iterable[KubeObject], given: Mapping[ObjectKey, KubeObject]) -> dict[ObjectKey, KubeObject]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,6 +11,7 @@ from apisix_ingress import __version__
 from apisix_ingress.kube.manifests.loader import STDIN_NAME
 from apisix_ingress.lint.findings import Finding
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.problem_codes.code import Code
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -23,6 +24,16 @@ def text_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     counts = Counter(item.level for item in findings)
     totals = [f"{counts[level]} {level}{'' if counts[level] == 1 else 's'}" for level in ("error", "warning")]
     yield (", ".join(totals) if findings else "no problems"), ""
+
+
+def skipped_lines(skipped: Mapping[ObjectKey, str]) -> Iterator[str]:
+    """Yield a line for each reason why Ingresses were not checked."""
+    by_reason: dict[str, list[ObjectKey]] = {}
+    for key, why in skipped.items():
+        by_reason.setdefault(why, []).append(key)
+    for why, keys in by_reason.items():
+        which = str(keys[0]) if len(keys) == 1 else f"{len(keys)} Ingresses, such as {keys[0]}"
+        yield f"note: not checked: {which}: {why}"
 
 
 def as_json(findings: Sequence[Finding]) -> JsonObject:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from apisix_ingress.diagnostics.collect.offline import stored
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import imported
 from apisix_ingress.model.kinds.table import RESOURCES
@@ -40,26 +39,11 @@ def useless(
             yield from ((key, problem) for problem in imported(rule)(item))
 
 
-def served_as_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> Iterator[ObjectKey]:
-    """Yield the Ingresses that are served as ingress-nginx does: its annotations have an effect there."""
-    return (key for key, why in _for_nginx(objects, view, options) if not why)
+def for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> Iterator[tuple[ObjectKey, str]]:
+    """Yield the Ingresses for ingress-nginx in watched namespaces.
 
-
-def unserved_notes(objects: Iterable[KubeObject], live: Iterable[KubeObject], options: Options) -> Iterator[str]:
-    """Yield a line for each reason why Ingresses of ingress-nginx are not checked."""
-    given = tuple(objects)
-    view = stored([*live, *given], options).view()
-    skipped: dict[str, list[ObjectKey]] = {}
-    for key, why in _for_nginx(given, view, options):
-        if why:
-            skipped.setdefault(why, []).append(key)
-    for why, keys in skipped.items():
-        which = str(keys[0]) if len(keys) == 1 else f"{len(keys)} Ingresses, such as {keys[0]}"
-        yield f"note: not checked: {which}: {why}"
-
-
-def _for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the Ingresses for ingress-nginx in watched namespaces, each with the reason why it is not served."""
+    Each has the reason why it is not served; empty: it is served as ingress-nginx does.
+    """
     for item in objects:
         if isinstance(item, CustomObject) and in_scope(item.meta.namespace, view, options):
             why = None if class_is_ours(item, view, options) else why_not_as_nginx(item, view, options)

@@ -58,7 +58,7 @@ DeadlineOption = Annotated[
     Option(
         "--deadline",
         metavar="DURATION",
-        help="Time limit for reading the API server and gateways; default 2m.",
+        help=f"Time limit for reading the API server and gateways; default {DEADLINE}.",
         check=check_duration,
     ),
 ]

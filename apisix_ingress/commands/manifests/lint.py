@@ -85,8 +85,8 @@ def lint(
     given = given_paths(paths, filename, "lint manifests/")
     from apisix_ingress.kube.manifests.loader import load
     from apisix_ingress.lint.findings import find, parse_suppression
+    from apisix_ingress.lint.formats import skipped_lines
     from apisix_ingress.lint.plugins import plugin_rules
-    from apisix_ingress.lint.rules import unserved_notes
     from apisix_ingress.wiring.options import translation_options
 
     try:
@@ -96,12 +96,11 @@ def lint(
     settings = connection.settings() if live else offline_settings(connection.config)
     rules, loaded = plugin_rules(apisix), load(given)
     others = _stored_objects(settings, connection) if live else ()
-    options = translation_options(settings)
-    found = find(loaded, options, plugins=rules, live=others)
-    kept = [item for item in found if not any(each.hits(item) for each in suppressions)]
+    result = find(loaded, translation_options(settings), plugins=rules, live=others)
+    kept = [item for item in result.findings if not any(each.hits(item) for each in suppressions)]
     _print(kept, output)
     tell(f"warning: no objects in {path}" for path in loaded.empty)
-    tell(unserved_notes(loaded.objects, others, options))
+    tell(skipped_lines(result.skipped))
     counted = [item for item in kept if failure_threshold == "warning" or item.level == "error"]
     raise SystemExit(EXIT_FOUND if counted else 0)
 

@@ -52,7 +52,7 @@ PREFIX = "k8s.apisix.apache.org/"
 
 def lint(*texts: str) -> list[tuple[str, str, int]]:
     """Return word, path and line of what is found in documents."""
-    found = find(load(["-"], stdin="---\n".join(texts).encode()), Options())
+    found = find(load(["-"], stdin="---\n".join(texts).encode()), Options()).findings
     return [(item.code.word, item.path, item.line) for item in found]
 
 
@@ -90,7 +90,7 @@ def test_files_are_read_in_order_and_their_mistakes_have_places(tmp_path: Path) 
         "e.yaml": f"{SERVICE.replace('web', 'x')}---\napiVersion: v1\nkind: Service\nmetadata: {{name: !x y}}\n",
     }.items():
         (tmp_path / name).write_text(text)
-    found = find(load([tmp_path]), Options())
+    found = find(load([tmp_path]), Options()).findings
     got = [(Path(item.file).name, item.line, item.column, item.code.word) for item in found]
     assert got == [
         ("a.yaml", 2, 1, "ManifestInvalid"),
@@ -119,7 +119,7 @@ def test_an_annotation_without_effect_is_found(line: str, want: str | None) -> N
 
 def test_misspelt_annotation_names_the_nearest() -> None:
     text = f"{SERVICE}---\n{annotated(f'{PREFIX}enable-webskoket: x')}"
-    (found,) = find(load(["-"], stdin=text.encode()), Options())
+    (found,) = find(load(["-"], stdin=text.encode()), Options()).findings
     assert found.message == f"has no effect: did you mean {PREFIX}enable-websocket?"
 
 
