@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = {
     "orphans": "managed, without an object (the controller deletes them, unless they are unusually many)",
-    "kept": "managed, of an object that cannot be translated (they stay)",
+    "kept": "managed, and stay: their object cannot be translated, or a record that stays refers to them",
     "foreign": "of another owner (never touched)",
     "dangling": "refer to a missing record",
 }

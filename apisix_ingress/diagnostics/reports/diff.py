@@ -64,9 +64,7 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         `counts` by act, `unchanged` and `notes`.
     """
     table = table_of(wanted, snapshot)
-    keys = table.records().union(wanted.desired.keys())
-    wanted_at = partial(wanted.desired.get, cluster=snapshot.cluster)
-    found = Plan.of(((key, decide(key, wanted_at, table, wanted.desired.is_held)) for key in keys), wanted_at)
+    found = plan_of(wanted, snapshot, table)
     changes = list(_changes(found, wanted, snapshot, table))
     acts = [change["act"] for change in changes]
     touched = {*found.upserts, *found.deletes, *found.held, *found.refused}
@@ -79,6 +77,13 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         "unchanged": len(table.records() - touched),
         "notes": list(_notes(found, wanted, snapshot)),
     }
+
+
+def plan_of(wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Plan:
+    """Return the engine's plan for all records of a cluster."""
+    keys = table.records().union(wanted.desired.keys())
+    wanted_at = partial(wanted.desired.get, cluster=snapshot.cluster)
+    return Plan.of(((key, decide(key, wanted_at, table, wanted.desired.is_held)) for key in keys), wanted_at)
 
 
 def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
@@ -97,8 +102,8 @@ def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
 
 
 def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Iterator[JsonObject]:
-    withheld = unusual(found.deletes, explained(found.deletes, table, wanted.desired.is_refused), len(table.records()))
-    used = _used(found, withheld, wanted, snapshot, table)
+    withheld = withheld_deletes(found, wanted, table)
+    used = used_records(found, withheld, wanted, snapshot, table)
     for key in found.upserts:
         act = "update" if table.get(key).applied is not None else "create"
         yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")
@@ -115,7 +120,12 @@ def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable
         yield _change("refuse", key, wanted, snapshot, FOREIGN)
 
 
-def _used(
+def withheld_deletes(found: Plan, wanted: Wanted, table: RecordTable) -> frozenset[RecordKey]:
+    """Return the deletes of a plan that the engine holds back because they are unusually many."""
+    return unusual(found.deletes, explained(found.deletes, table, wanted.desired.is_refused), len(table.records()))
+
+
+def used_records(
     found: Plan, withheld: Collection[RecordKey], wanted: Wanted, snapshot: Snapshot, table: RecordTable
 ) -> dict[RecordKey, RecordKey]:
     """Return the deletes that are not sent: record → a record that stays and refers to it.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from apisix_ingress.diagnostics.collect.live_records import Snapshot
-from apisix_ingress.diagnostics.reports.diff import Wanted, table_of
+from apisix_ingress.diagnostics.reports.diff import Wanted, plan_of, table_of, used_records, withheld_deletes
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.gateway.adminapi.client import AdminClient
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -27,19 +27,21 @@ def orphans(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
     """Return the records without an object.
 
     Returns:
-        `orphans`: managed, without an object; `kept`: the same, but the object cannot be translated;
-        `foreign`: of other owners, or of kinds without labels with an unknown owner; `dangling`: references to missing
-        records.
+        `orphans`: managed, without an object; `kept`: the same, but the object cannot be translated or a record that
+        stays refers to them; `foreign`: of other owners, or of kinds without labels with an unknown owner;
+        `dangling`: references to missing records.
     """
     table = table_of(wanted, snapshot)
-    unwanted = [key for key in sorted(table.records()) if wanted.desired.get(key, snapshot.cluster) is None]
-    found = {key: wanted.desired.is_held(key, str(snapshot.bodies[key].get("name") or "")) for key in unwanted}
+    plan = plan_of(wanted, snapshot, table)
+    used = used_records(plan, withheld_deletes(plan, wanted, table), wanted, snapshot, table)
+    unwanted = {key for key in (*plan.deletes, *plan.held) if wanted.desired.get(key, snapshot.cluster) is None}
+    kept = unwanted.intersection((*plan.held, *used))
     strangers = [key for key in sorted(snapshot.bodies) if table.get(key).applied is None]
     return {
         "cluster": snapshot.cluster,
         "url": snapshot.url,
-        "orphans": [_shown(key, wanted, snapshot) for key, is_held in found.items() if not is_held],
-        "kept": [_shown(key, wanted, snapshot) for key, is_held in found.items() if is_held],
+        "orphans": [_shown(key, wanted, snapshot) for key in sorted(unwanted - kept)],
+        "kept": [_shown(key, wanted, snapshot) for key in sorted(kept)],
         "foreign": [{**_shown(key, wanted, snapshot), "holder": snapshot.holder(key)} for key in strangers],
         "dangling": list(_dangling(wanted, snapshot)),
     }

@@ -23,6 +23,16 @@ def test_records_are_sorted_by_whose_they_are() -> None:
     assert [item["missing"] for item in got["dangling"]] == ["upstreams/nowhere", "services/5"]
 
 
+def test_a_record_stays_while_another_one_that_stays_refers_to_it() -> None:
+    used, unused, last = (our_record(f"default_{name}", kind="upstreams") for name in ("used", "unused", "last"))
+    kept, gone = our_record("default_broken_rule", upstream_id=used.key.id), our_record(upstream_id=last.key.id)
+    others = {MINE: {"uri": "/", "upstream_id": unused.key.id}}
+    holds = (Hold("routes", prefix="default_broken_"),)
+    got = orphans(wanted(holds=holds), snapshot(used, unused, last, kept, gone, others=others))
+    assert {item["record"] for item in got["kept"]} == {str(each.key) for each in (used, unused, kept)}
+    assert {item["record"] for item in got["orphans"]} == {str(each.key) for each in (last, gone)}
+
+
 def test_reference_to_a_record_of_others_is_not_broken() -> None:
     route = our_record(upstream_id="theirs")
     got = orphans(wanted(route), snapshot(route, others={RecordKey("upstreams", "theirs"): {}}))
