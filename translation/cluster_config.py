@@ -34,11 +34,11 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
         return NOTHING
     draft = Builder(obj.meta, view, options)
     record_id = view.record_id("global_rules", name)
-    draft.hold("global_rules", names=frozenset({name}))
+    draft.protect("global_rules", names=frozenset({name}))
     try:
         spec = parse_spec(ApisixClusterConfigSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     plugins = _uncontested(draft, _plugins(spec.monitoring)) if spec.monitoring else {}
     if spec.admin:

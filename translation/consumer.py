@@ -67,13 +67,13 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
     """Return the consumer of an ApisixConsumer; without credentials no request can authenticate as it."""
     draft = Builder(obj.meta, view, options)
     username = names.consumer_name(draft.namespace, obj.meta.name, options.consumer_names)
-    draft.hold("consumers", ids=frozenset({username}))
+    draft.protect("consumers", ids=frozenset({username}))
     _check_username(draft, username)
     check_object(draft, obj)
     try:
         spec = parse_spec(crd.ApisixConsumerSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     body: JsonObject = {
         "username": username,

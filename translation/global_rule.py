@@ -28,12 +28,12 @@ def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Tr
     draft = Builder(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("global_rules", name)
-    draft.hold("global_rules", names=frozenset({name}))
+    draft.protect("global_rules", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec(ApisixGlobalRuleSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     plugins = translate_plugins(draft, spec.plugins, "spec.plugins")
     fields = {plugin.name: f"spec.plugins[{index}]" for index, plugin in enumerate(spec.plugins) if plugin.enable}

@@ -28,7 +28,7 @@ from translation.hosts.certificate_conflicts import Hosts
 from translation.hosts.matching import check_host_name
 from translation.hosts.route_conflicts import RouteConflicts
 from translation.ingress_spec import Backend, IngressSpec, parse_ingress
-from translation.ingress_tls import hold_tls, translate_tls
+from translation.ingress_tls import protect_tls, translate_tls
 from translation.plugins.configs import present
 from translation.route import find_plugin_config
 from translation.upstreams import backends
@@ -59,12 +59,12 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
         now: The wall clock, aware; without it, expired certificates are not reported.
     """
     draft = Builder(obj.meta, view, options)
-    draft.hold("routes", prefix=names.ingress_prefix(draft.namespace, draft.meta.name))
+    draft.protect("routes", prefix=names.ingress_prefix(draft.namespace, draft.meta.name))
     check_object(draft, obj)
     spec = parse_ingress(draft, obj.spec)
     if spec is None:
         return draft.finish()
-    hold_tls(draft, spec.tls)
+    protect_tls(draft, spec.tls)
     extras = read_annotations(draft, obj.meta.annotations)
     if draft.claims_too_much(obj):
         return draft.finish()
@@ -151,7 +151,7 @@ def _kind(entry: _Entry, extras: RouteAnnotations) -> str:
 def _route(
     draft: Builder, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int, conditions: Sequence[Any]
 ) -> None:
-    body = draft.stamp("routes", name) | present({"host": without_dot(entry.host), "priority": priority})
+    body = draft.new_body("routes", name) | present({"host": without_dot(entry.host), "priority": priority})
     body |= _path(entry, extras)
     if conditions:
         body["vars"] = [*body.get("vars", ()), *conditions]

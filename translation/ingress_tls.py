@@ -39,9 +39,9 @@ def translate_tls(draft: Builder, spec: IngressSpec, hosts: Hosts, now: datetime
             draft.warn("SecretNotNamed", path, "is missing: without a certificate the entry has no effect")
 
 
-def hold_tls(draft: Builder, tls: Iterable[Tls]) -> None:
-    """Hold the ssl records in a gateway that belong to the object."""
-    draft.hold("ssls", names=frozenset(_record_name(draft, entry) for entry in tls if entry.secret_name))
+def protect_tls(draft: Builder, tls: Iterable[Tls]) -> None:
+    """Protect the ssl records in a gateway that belong to the object."""
+    draft.protect("ssls", names=frozenset(_record_name(draft, entry) for entry in tls if entry.secret_name))
 
 
 def ssl_body(draft: Builder, pair: KeyPair, snis: Sequence[str], secret: tuple[str, str]) -> JsonObject:

@@ -18,13 +18,13 @@ def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> 
     """Return the plugin config of an ApisixPluginConfig."""
     draft = Builder(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)
-    body = draft.stamp("plugin_configs", name, labelled=True)
-    draft.hold("plugin_configs", names=frozenset({name}))
+    body = draft.new_body("plugin_configs", name, labelled=True)
+    draft.protect("plugin_configs", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec(ApisixPluginConfigSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     draft.record("plugin_configs", name, body | {"plugins": translate_plugins(draft, spec.plugins, "spec.plugins")})
     return draft.finish()

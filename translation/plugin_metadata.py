@@ -65,7 +65,7 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> T
         draft.warn("NothingGiven", _PATH, "is missing, so no plugin has metadata; add the list of clusters")
         return draft.finish()
     # Broken YAML has no structure to inspect, and records in gateways must stay even then.
-    draft.hold("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
+    draft.protect("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
     records = _records(draft, _wanted(draft, _parse(draft, text), options.clusters))
     translation = draft.finish()
     return translation if translation.failed else translation._replace(records=records)

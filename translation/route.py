@@ -48,12 +48,12 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
     from crds.v2.route import ApisixRouteSpec  # Ingresses use parts of this module
 
     draft = Builder(obj.meta, view, options)
-    _hold(draft, obj.spec)
+    _protect(draft, obj.spec)
     check_object(draft, obj)
     try:
         spec = parse_spec(ApisixRouteSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         _claim_roughly(draft, obj.spec)
         return draft.finish()
     if draft.claims_too_much(obj):
@@ -100,7 +100,7 @@ def _http(draft: Builder, rule: HttpRule, path: str, rivals: RouteConflicts) -> 
     if names.is_of_ingress(draft.namespace, rule.name):
         message = f"is the name of a record of an Ingress in namespace {draft.meta.name}; rename the rule"
         draft.error("InvalidSpec", f"{path}.name", message)
-    body = draft.stamp("routes", name, labelled=True)
+    body = draft.new_body("routes", name, labelled=True)
     body |= _matching(draft, rule.match, hosts, f"{path}.match")
     body |= present({"priority": rule.priority - rivals.ahead(path), "enable_websocket": rule.websocket})
     if rule.timeout is not None:
@@ -194,7 +194,7 @@ def _stream(draft: Builder, rule: StreamRule, path: str) -> None:
     if not draft.usable([claim], f"{path}.match.{'host' if rule.match.host else 'ingressPort'}"):
         return
     name = names.stream_route_name(draft.namespace, draft.meta.name, rule.name)
-    body = draft.stamp("stream_routes", name)
+    body = draft.new_body("stream_routes", name)
     del body["name"]  # 1.8 sends none
     check_host_name(draft, rule.match.host, f"{path}.match.host")
     body |= {"server_port": rule.match.ingress_port, **present({"sni": without_dot(rule.match.host)})}
@@ -203,21 +203,21 @@ def _stream(draft: Builder, rule: StreamRule, path: str) -> None:
     draft.record("stream_routes", name, body)
 
 
-def _hold(draft: Builder, spec: FrozenJson) -> None:
-    """Hold the records of the object, as far as its spec can be read. Stream routes do not contain a name."""
+def _protect(draft: Builder, spec: FrozenJson) -> None:
+    """Protect the records of the object, as far as its spec can be read. Stream routes do not contain a name."""
     if draft.namespace == names.INGRESS:
         # A name that begins with namespace and name may belong to an Ingress in the namespace of that name.
         known = (rule.get("name") for rule in _mappings(spec.get("http")))
         own = (rule for rule in known if isinstance(rule, str) and not names.is_of_ingress(draft.namespace, rule))
         routes = frozenset(names.route_name(draft.namespace, draft.meta.name, rule) for rule in own)
-        draft.hold("routes", names=routes)
+        draft.protect("routes", names=routes)
     else:
-        draft.hold("routes", prefix=names.route_prefix(draft.namespace, draft.meta.name))
+        draft.protect("routes", prefix=names.route_prefix(draft.namespace, draft.meta.name))
     if streams := spec.get("stream"):
         rules = (rule.get("name") for rule in _mappings(streams))
         own = (rule for rule in rules if isinstance(rule, str))
         held = frozenset(names.stream_route_name(draft.namespace, draft.meta.name, rule) for rule in own)
-        draft.hold("stream_routes", names=held)
+        draft.protect("stream_routes", names=held)
 
 
 def unnamed_records(obj: CustomObject) -> Iterator[tuple[RecordKind, str]]:

@@ -158,9 +158,9 @@ def _upstream(
         granularity=wanted.granularity,
         variant=wanted.variant,
     )
-    body = draft.stamp("upstreams", name)
+    body = draft.new_body("upstreams", name)
     key = RecordKey("upstreams", body["id"])
-    draft.hold("upstreams", names=frozenset({name}))
+    draft.protect("upstreams", names=frozenset({name}))
     port = found.port(wanted.port) if found else None
     if found and not port:
         # Its routes cannot be translated either: their records stay in the gateways, and so does this upstream.

@@ -41,12 +41,12 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
     draft = Builder(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("ssls", name)
-    draft.hold("ssls", names=frozenset({name}))
+    draft.protect("ssls", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec(ApisixTlsSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     check_host_names(draft, spec.hosts, "spec.hosts")
     if draft.claims_too_much(obj):

@@ -26,12 +26,12 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
         return NOTHING
     draft = Builder(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)
-    draft.hold("upstreams", names=frozenset({name}))
+    draft.protect("upstreams", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec(ApisixUpstreamSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     if is_external(spec):
         _external(draft, spec, name)
@@ -58,6 +58,6 @@ def _external(draft: Builder, spec: ApisixUpstreamSpec, name: str) -> None:
     claims = draft.view.claims_on(draft.meta.key)
     if claims:
         weak = all(claim.weak for _, claim in claims)
-        stamp = draft.stamp("upstreams", name, labelled=True)
-        body["labels"] = stamp["labels"] | body.get("labels", {})
-        draft.record("upstreams", name, stamp | body, existing_only=weak)
+        start = draft.new_body("upstreams", name, labelled=True)
+        body["labels"] = start["labels"] | body.get("labels", {})
+        draft.record("upstreams", name, start | body, existing_only=weak)

@@ -13,8 +13,8 @@ from apisix_ingress.commands.common.output import (
     Report,
     ReportOption,
     print_json,
+    print_stderr,
     settings_of,
-    tell,
 )
 
 FileArgument = Annotated[Path, Argument(metavar="FILE", help="Configuration file (YAML).")]
@@ -53,7 +53,7 @@ def check_config(file: FileArgument, output: ReportOption = Report.text) -> None
     if output == Report.json:
         print_json({"file": str(file), "clusters": names, "cautions": found})
         return
-    tell(f"warning: {line}" for line in found)
+    print_stderr(f"warning: {line}" for line in found)
     print(f"{file}: ok, gateway clusters: {', '.join(names)}")
 
 

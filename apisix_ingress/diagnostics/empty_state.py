@@ -68,11 +68,11 @@ def _of_others(world: World, options: Options, number: int, name: str) -> Hint:
     view = world.view()
     for item in islice(_route_objects(world), MOST_EXAMINED):
         reasons.setdefault(why_left_out(item, view, options), item)
-    told = "; ".join(f"{item.meta.key}: {why}" for why, item in islice(reasons.items(), MOST_REASONS))
+    described = "; ".join(f"{item.meta.key}: {why}" for why, item in islice(reasons.items(), MOST_REASONS))
     found = (
         "1 object defines routes, but it is not" if number == 1 else f"{number:,} objects define routes, but none is"
     )
-    text = f"{found} served by this controller: {told}."
+    text = f"{found} served by this controller: {described}."
     if not name:
         return Hint(f"{text} {_no_class(options)}")
     return Hint(text, min(_command(item, world, options, name) for item in reasons.values())[1])

@@ -49,11 +49,11 @@ def explain(
     routes = list(_routes(records))
     choice = choose(request, routes)
     winner = choice.winner
-    tell = _Teller(owner_of)
+    formatter = _Formatter(owner_of)
     others = sorted(choice.missed, key=lambda found: (not fits_host(found.route, request.host), found.route.id))
     asked, asked_more = claims(claimants, request.host, request.path)
     route = _route(winner, records, owner_of) if winner else None
-    should = _should(request, records, unapplied or {}, tell)
+    should = _should(request, records, unapplied or {}, formatter)
     document: JsonObject = {
         "request": {"method": request.method, "host": request.host, "path": request.path, "scheme": request.scheme},
         "answer": answer(choice, route, should, asked),
@@ -62,8 +62,8 @@ def explain(
         "should": should,
         "objects": asked,
         "objects_more": asked_more,
-        "candidates": [tell.candidate(found) for found in choice.candidates],
-        "others": [tell.missed(found, request.host) for found in others[:SHOWN_MISSES]],
+        "candidates": [formatter.candidate(found) for found in choice.candidates],
+        "others": [formatter.missed(found, request.host) for found in others[:SHOWN_MISSES]],
         "more": max(0, len(others) - SHOWN_MISSES),
         "similar_hosts": [],
         "notes": list(_notes(choice)),
@@ -80,7 +80,7 @@ def _routes(records: Records) -> Iterator[RouteFacts]:
 
 
 def _should(
-    request: ProbeRequest, records: Records, unapplied: Mapping[RecordKey, Unapplied], tell: _Teller
+    request: ProbeRequest, records: Records, unapplied: Mapping[RecordKey, Unapplied], formatter: _Formatter
 ) -> JsonObject | None:
     """Return the route that would answer if everything were applied, unless the gateway has its desired version."""
     if not any(key.kind == "routes" for key in unapplied):
@@ -90,7 +90,7 @@ def _should(
     missing = unapplied.get(RecordKey("routes", winner.route.id)) if winner else None
     if winner is None or missing is None:
         return None
-    return {**tell.who(winner.route), "reason": missing.reason, "has_earlier": missing.has_earlier}
+    return {**formatter.who(winner.route), "reason": missing.reason, "has_earlier": missing.has_earlier}
 
 
 def _facts(key: RecordKey, body: FrozenJson, records: Records) -> RouteFacts:
@@ -124,7 +124,7 @@ def _notes(choice: Choice) -> Iterator[str]:
         )
 
 
-class _Teller:
+class _Formatter:
     def __init__(self, owner_of: Callable[[RecordKey], str]) -> None:
         self._owner_of = owner_of
 

@@ -38,8 +38,8 @@ def _certificate_lines(found: JsonObject | None) -> Iterator[str]:
     if found is None:
         yield "  no certificate for this name: the handshake fails"
         return
-    asks = ", and clients must present one" if found["client_certificate"] else ""
-    yield f"  certificate {found['id']}{_of(found)} ({', '.join(found['snis'])}){asks}"
+    client_part = ", and clients must present one" if found["client_certificate"] else ""
+    yield f"  certificate {found['id']}{_of(found)} ({', '.join(found['snis'])}){client_part}"
 
 
 def _route_lines(route: JsonObject) -> Iterator[str]:

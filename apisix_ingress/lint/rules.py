@@ -12,7 +12,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.view import View
-from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
+from apisix_ingress.webhook.checks.ignored_annotations import TrackedAnnotations, useless_annotations
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, in_scope, why_not_as_nginx
 
@@ -25,7 +25,7 @@ def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
 def _watched(item: KubeObject) -> KubeObject:
     if not isinstance(item, CustomObject) or not RESOURCES[item.meta.kind].annotated:
         return item
-    return replace(item, meta=replace(item.meta, annotations=AskedAnnotations(item.meta.annotations)))
+    return replace(item, meta=replace(item.meta, annotations=TrackedAnnotations(item.meta.annotations)))
 
 
 def useless(
@@ -54,7 +54,7 @@ def for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> It
 def ingress_problems(item: CustomObject) -> Iterator[Problem]:
     """Yield annotations without effect, and a class that is specified twice."""
     annotations = item.meta.annotations
-    if isinstance(annotations, AskedAnnotations):
+    if isinstance(annotations, TrackedAnnotations):
         yield from useless_annotations(annotations)
     named, annotated = item.spec.get("ingressClassName"), annotations.get(CLASS_ANNOTATION)
     if named and annotated and named != annotated:

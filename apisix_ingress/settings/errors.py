@@ -87,8 +87,8 @@ def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "string_type":
         return f"must be a string: {_quoted(location, problem['input'])}"
     if kind == "literal_error":
-        words = context["expected"].replace("'", "").replace(" or ", ", ")
-        return f"must be one of {words}"
+        choices = context["expected"].replace("'", "").replace(" or ", ", ")
+        return f"must be one of {choices}"
     if kind in _SENTENCES:
         return _SENTENCES[kind].format_map(context)
     return problem["msg"].removeprefix("Value error, ")

@@ -68,7 +68,7 @@ class GatewayClient:
         except TimeoutError:
             return Answer(0, error="no complete response in time")
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            return Answer(0, error=_words(error))
+            return Answer(0, error=_failure_text(error))
         headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         answer = Answer(response.status_code, headers, body, certificate=certificate)
         return Answer(answer.status, headers, body, self._backend(answer), certificate)
@@ -105,7 +105,7 @@ def _certificate(response: httpx.Response) -> str:
     return hashlib.sha256(found).hexdigest() if found else ""
 
 
-def _words(error: Exception) -> str:
+def _failure_text(error: Exception) -> str:
     """Return the text of a failure without addresses, so that two gateways can fail alike."""
     match error:
         case httpx.ConnectTimeout():

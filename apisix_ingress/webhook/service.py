@@ -39,7 +39,7 @@ class Webhook:
         clock: Provides the time.
         rng: Spreads the requests of several replicas.
         limits: The limits of the server.
-        tells_others: Whether clients may learn about problems in other objects.
+        shows_others: Whether clients may learn about problems in other objects.
     """
 
     def __init__(
@@ -55,12 +55,17 @@ class Webhook:
         clock: Clock,
         rng: random.Random,
         limits: Limits | None = None,
-        tells_others: bool = True,
+        shows_others: bool = True,
     ) -> None:
         self._caches = {name: SchemaCache(name, read, clock=clock, rng=rng) for name, read in gateways.items()}
         self._ready = ready
         self._checks = Checks(
-            world, options, self._books, clock.now, lambda cluster: self._caches[cluster].ask(), tells_others
+            world,
+            options,
+            self._books,
+            clock.now,
+            lambda cluster: self._caches[cluster].request_refresh(),
+            shows_others,
         )
         self._server = WebhookServer(
             *address, certificate=certificate, judge=self.judge, observer=observer, clock=clock, limits=limits
@@ -144,7 +149,7 @@ async def open_webhook(
         clock=clock,
         rng=rng,
         # If references need grants, not every client of the port may learn about other namespaces.
-        tells_others=bool(settings.client_ca_file) or options.cross_namespace == "allow",
+        shows_others=bool(settings.client_ca_file) or options.cross_namespace == "allow",
     )
 
     def scrape() -> None:

@@ -213,10 +213,10 @@ def _read_key(cluster: ClusterSettings, preset: str) -> SecretStr:
     key = cluster.read_admin_key()
     register_secret(key.get_secret_value())
     if cluster.admin_key_file and key.get_secret_value() in PUBLISHED_KEYS:
-        words = f"cluster {cluster.name}: admin_key_file {cluster.admin_key_file}: holds what {PUBLISHED_KEY}"
+        text = f"cluster {cluster.name}: admin_key_file {cluster.admin_key_file}: holds what {PUBLISHED_KEY}"
         if preset == MULTI_TENANT:
-            raise ConfigError(f"{words} (preset: {preset})")
-        log.warning("settings.caution", caution=words)
+            raise ConfigError(f"{text} (preset: {preset})")
+        log.warning("settings.caution", caution=text)
     return key
 
 

@@ -34,7 +34,7 @@ class NginxHostProvider(Provider[CustomObject]):
     def takes_long(self, key: ObjectKey) -> bool:
         """Return whether a host has many Ingresses or a large one."""
         named = self._world.stores["Ingress"].by_index(NGINX_HOST_INDEX, key.name)
-        return len(named) > MANY or any(is_large(item) or _is_wordy(item) for item in named)
+        return len(named) > MANY or any(is_large(item) or _has_long_annotations(item) for item in named)
 
     def _publish(self, key: ObjectKey, item: CustomObject | None, found: Evaluated) -> None:
         if namespace := self.namespace_of(key):  # Without one, the former namespace pays for the deletes.
@@ -59,6 +59,6 @@ class NginxHostProvider(Provider[CustomObject]):
         raise NotImplementedError
 
 
-def _is_wordy(item: KubeObject) -> bool:
+def _has_long_annotations(item: KubeObject) -> bool:
     """Return whether an Ingress has long annotations, which each of its paths may repeat."""
     return sum(map(len, item.meta.annotations.values())) > LARGE

@@ -74,7 +74,7 @@ class Builder(Context):
         self.revoked = True
         return True
 
-    def stamp(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
+    def new_body(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
         """Return the start of a body: id, name, desc and labels, with the object's own labels on request."""
         return {
             "id": self.view.record_id(kind, name),
@@ -105,7 +105,7 @@ class Builder(Context):
         """Add an upstream that the records need."""
         self._claims[claim] = None
 
-    def hold(
+    def protect(
         self,
         kind: RecordKind,
         *,
@@ -113,7 +113,7 @@ class Builder(Context):
         ids: frozenset[str] = frozenset(),
         names: frozenset[str] = frozenset(),
     ) -> None:
-        """Hold records in a gateway for this object."""
+        """Protect records in a gateway from deletion while the object has errors."""
         if prefix or ids or names:
             self._holds.append(Hold(kind, prefix, ids, names))
 

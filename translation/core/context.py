@@ -116,7 +116,7 @@ class Context:
         self.revoked |= other.revoked
         self.forbidden |= other.forbidden
 
-    def misfit(self, error: SpecError) -> None:
+    def report_invalid_spec(self, error: SpecError) -> None:
         """Report each mistake of a spec that does not fit its kind."""
         for path, message in error.problems:
             self.error("InvalidSpec", path, message)

@@ -65,7 +65,7 @@ class RouteConflicts:
                 lost.append((min(rivals), matcher))
                 older |= found
         if lost:
-            self._tell(field, *min(lost), len(lost) - 1)
+            self._report(field, *min(lost), len(lost) - 1)
         return min(len(older), TOP)
 
     def _older(self, matcher: Matcher) -> set[Age]:
@@ -99,7 +99,7 @@ class RouteConflicts:
         served = in_scope(item.meta.namespace, view, options) and has_parent_of_ours(item, view, options)
         return served and not _has_policies(item, view)
 
-    def _tell(self, field: str, winner: Age, matcher: Matcher, others: int) -> None:
+    def _report(self, field: str, winner: Age, matcher: Matcher, others: int) -> None:
         _, namespace, name, kind = winner
         known = namespace == self._draft.namespace
         whose = str(ObjectKey(kind, namespace, name)) if known else f"{_article(kind)} {kind} in namespace {namespace}"

@@ -134,21 +134,21 @@ def add_certificate(
         uncovered: Its other names that the certificate does not cover; clients are verified for these, too.
     """
     name, of_aliases = names.nginx_name(server.host, "tls"), names.nginx_name(server.host, "tls-aliases")
-    builder.hold("ssls", names=frozenset({name, of_aliases}))
+    builder.protect("ssls", names=frozenset({name, of_aliases}))
     if server.host == CATCH_ALL:
         if default:
             # In `snis`, `*` matches only one label; in `sni`, it matches every name.
             _record(builder, name, default[0], {"sni": "*"}, default[1])
         return
     found = _certificate(builder, server)
-    asks = {"client": _client(check)} if check and check.ca else {}
+    client = {"client": _client(check)} if check and check.ca else {}
     if found:
-        _record(builder, name, found[0], {"snis": [server.host, *aliases], **asks}, found[1])
-    elif default and asks:
-        _record(builder, name, default[0], {"snis": [server.host], **asks}, default[1])
+        _record(builder, name, found[0], {"snis": [server.host, *aliases], **client}, found[1])
+    elif default and client:
+        _record(builder, name, default[0], {"snis": [server.host], **client}, default[1])
     other = default or found
-    if other and asks and uncovered:
-        _record(builder, of_aliases, other[0], {"snis": list(uncovered), **asks}, other[1])
+    if other and client and uncovered:
+        _record(builder, of_aliases, other[0], {"snis": list(uncovered), **client}, other[1])
 
 
 def default_certificate(builder: Builder, nginx: NginxOptions) -> Certificate:

@@ -53,7 +53,7 @@ def translate_host(host: str, view: View, options: Options, nginx: NginxOptions)
     if server is None:
         return None
     builder = Builder(Meta(KIND, "", host), view, options)
-    builder.hold("routes", prefix=names.nginx_prefix(host))
+    builder.protect("routes", prefix=names.nginx_prefix(host))
     canaries = canaries_at(builder, nginx, server)
     _Host(builder, nginx, server, canaries).translate()
     if host == CATCH_ALL:
@@ -155,7 +155,7 @@ class _Host:
         if self._builder.options.judges_plugins and not all(map(is_on_one_line, _heads(branch))):
             branch = Branch(branch.when, answer(503))
         priority += _ALIAS_PRIORITY if self._pattern else 0
-        body = self._builder.stamp("routes", name) | {"priority": priority}
+        body = self._builder.new_body("routes", name) | {"priority": priority}
         conditions = [*match.get("vars", ()), *branch.when]
         names_of = list(hosts) if hosts is not None else self._hosts()
         conditions += [("host", ALIAS_OPERATOR, self._pattern)] if self._pattern else []
@@ -199,7 +199,7 @@ class _Host:
 
     def _www(self) -> None:
         asking = (each.source for each in self._server.locations if each.source and not each.is_default)
-        wanted = next((source for source in asking if _asks_for_www(source.values)), None)
+        wanted = next((source for source in asking if _redirects_www(source.values)), None)
         host = self._server.host
         if wanted is None or host == CATCH_ALL or host.startswith("*."):
             return
@@ -243,7 +243,7 @@ class _Host:
         return not sources_of_host(self._builder.view, self._builder.options, self._nginx, name)
 
 
-def _asks_for_www(values: Values) -> bool:
+def _redirects_www(values: Values) -> bool:
     return values.flag("from-to-www-redirect") and configured(values)
 
 

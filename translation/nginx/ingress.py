@@ -36,7 +36,7 @@ NO_EFFECT = "NginxNoEffect"
 
 
 def judge_ingress(
-    item: CustomObject, view: View, options: Options, nginx: NginxOptions, *, tells_others: bool = True
+    item: CustomObject, view: View, options: Options, nginx: NginxOptions, *, shows_others: bool = True
 ) -> Translation:
     """Return the problems of an Ingress: why it or one of its paths is not served, and what differs.
 
@@ -45,12 +45,12 @@ def judge_ingress(
         view: The objects.
         options: The settings.
         nginx: Those of ingress-nginx.
-        tells_others: Whether problems in Secrets and ConfigMaps are among them.
+        shows_others: Whether problems in Secrets and ConfigMaps are among them.
     """
     builder = Builder(item.meta, view, options)
     for path, message in refusals(item, builder, nginx):
         builder.degrade(REFUSED, path, message)
-    if tells_others:
+    if shows_others:
         _unusable_objects(item, builder, nginx)
     _foreign_hosts(item, builder)
     for finding in findings_of(item, view, options, nginx):

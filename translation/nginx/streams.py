@@ -60,8 +60,8 @@ def _add(builder: Builder, protocol: str, port: int, entry: str, path: str) -> N
         return
     builder.claim(UpstreamClaim(key, number))
     name = names.nginx_name(protocol, str(port))
-    body = builder.stamp("stream_routes", name)
+    body = builder.new_body("stream_routes", name)
     del body["name"]  # stream routes have none
     upstream = builder.refer("upstreams", names.service_upstream_name(key.namespace, key.name, number))
-    builder.hold("stream_routes", names=frozenset({name}))
+    builder.protect("stream_routes", names=frozenset({name}))
     builder.record("stream_routes", name, body | {"server_port": port, "upstream_id": upstream})

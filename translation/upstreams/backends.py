@@ -160,7 +160,7 @@ def _judged(draft: Builder, obj: CustomObject) -> Context:
     try:
         spec = parse_spec(ApisixUpstreamSpec, obj.spec)
     except SpecError as error:
-        scope.misfit(error)
+        scope.report_invalid_spec(error)
     else:
         _check_external(scope, spec)
     return scope

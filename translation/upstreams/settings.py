@@ -84,7 +84,7 @@ def decorator(
     try:
         return parse_spec(ApisixUpstreamSpec, found.spec), scope
     except SpecError as error:
-        scope.misfit(error)
+        scope.report_invalid_spec(error)
         return None, scope
 
 

@@ -12,7 +12,7 @@ from apisix_ingress.commands.common.output import (
     Report,
     ReportOption,
     fail,
-    tell,
+    print_stderr,
 )
 from apisix_ingress.commands.common.setup import print_report
 
@@ -57,7 +57,7 @@ def tree(
 
     if dot and mermaid:
         fail("--dot and --mermaid are mutually exclusive")
-    host, about = _asked(what, name)
+    host, about = _requested(what, name)
     settings = connection.settings()
     wanted = _of_files(filename, settings) if filename else connection.run(lambda step: _of_api(settings, step))
     document = tree_document(wanted, host=host, about=about)
@@ -68,11 +68,11 @@ def tree(
     print_report(document, lines, output)
     if is_empty:
         about_what = f" for {about or host}" if about or host else ""
-        tell([f"no routes{about_what}"])
+        print_stderr([f"no routes{about_what}"])
     raise SystemExit(EXIT_FOUND if is_empty else 0)
 
 
-def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
+def _requested(what: str, name: str) -> tuple[str, ObjectKey | None]:
     """Return the host or the object named by the arguments."""
     from apisix_ingress.diagnostics.object_names import parse_object
     from apisix_ingress.model.kinds.table import RESOURCES
@@ -101,7 +101,7 @@ def _of_files(paths: list[str], settings: Settings) -> Wanted:
     from apisix_ingress.model.objects import Pod
 
     found = read_manifests(paths, settings)
-    tell([*found.warnings(), *found.problems()])
+    print_stderr([*found.warnings(), *found.problems()])
     pods = pods_by_address(item for item in found.loaded.objects if isinstance(item, Pod))
     return Wanted(found.outcome.bodies(), found.outcome.owners, pods)
 
@@ -115,7 +115,7 @@ async def _of_api(settings: Settings, step: Step) -> Wanted:
 
     async with api_server(settings) as api:
         inventory = await take_inventory(api, settings, step=step)
-    tell(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
+    print_stderr(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
     winners = inventory.winners()
     if inventory.unread and not winners:
         raise KubeError("the tree cannot be drawn without these kinds")

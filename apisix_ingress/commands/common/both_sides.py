@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apisix_ingress.commands.common.manifests import read_whole_manifests
-from apisix_ingress.commands.common.output import tell
+from apisix_ingress.commands.common.output import print_stderr
 from apisix_ingress.commands.common.setup import Step
 from apisix_ingress.diagnostics.collect.live_records import Snapshot, find_cluster, read_snapshot
 from apisix_ingress.diagnostics.collect.offline import follow_gateway
@@ -60,7 +60,7 @@ def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, W
         ConfigError: A file is missing or cannot be read.
     """
     found = read_whole_manifests(paths, settings)
-    tell([*found.warnings(), *found.problems()])
+    print_stderr([*found.warnings(), *found.problems()])
     return Wanted(found.outcome.wanted, found.outcome.owners), found.outcome.world
 
 
@@ -81,7 +81,9 @@ async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World
             kind, why = min(found.unread.items())
             raise KubeUnavailable(f"{kind}: {why}: the comparison requires all objects")
         reports = found.world.reports.items()
-        tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
+        print_stderr(
+            f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems
+        )
         ledger = await _ledger(api, settings, ledger_at)
     return Wanted(found.world.desired, _owners(found.world), ledger), found.world
 
@@ -115,5 +117,5 @@ async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[R
     try:
         return await ConfigMapLedger(api, namespace, settings.kubernetes.controller_name).keys(cluster)
     except KubeError as error:
-        tell([f"warning: cannot read the ledger in namespace {namespace}: {error}"])
+        print_stderr([f"warning: cannot read the ledger in namespace {namespace}: {error}"])
         return None

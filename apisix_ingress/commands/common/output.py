@@ -83,7 +83,7 @@ def fail(message: str) -> NoReturn:
     raise SystemExit(EXIT_ERROR)
 
 
-def tell(lines: Iterable[str]) -> None:
+def print_stderr(lines: Iterable[str]) -> None:
     """Print lines to stderr, whatever the command prints."""
     from apisix_ingress.model.secrets.redaction import escape
 

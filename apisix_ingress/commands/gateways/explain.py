@@ -15,7 +15,7 @@ from apisix_ingress.commands.common.output import (
     ReportOption,
     RunningOption,
     fail,
-    tell,
+    print_stderr,
 )
 from apisix_ingress.commands.common.setup import offline_settings, print_report
 
@@ -121,7 +121,7 @@ def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:
     settings = offline_settings(config)
     find_cluster(settings, cluster)  # every cluster gets the routes, but a cluster of that name must exist
     found = read_manifests(paths, settings)
-    tell([*found.warnings(), *found.problems()])
+    print_stderr([*found.warnings(), *found.problems()])
     outcome = found.outcome
     owners = {key: str(owner) for key, owner in outcome.owners.items()}
     asking = tuple(claimants(outcome.world, translation_options(settings)))

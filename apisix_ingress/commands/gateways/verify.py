@@ -16,7 +16,7 @@ from apisix_ingress.commands.common.output import (
     Report,
     ReportOption,
     fail,
-    tell,
+    print_stderr,
 )
 from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress
 
@@ -145,7 +145,7 @@ def verify(
     except KeyboardInterrupt:
         if not summary.rounds:
             raise
-        tell([f"interrupted: the report covers the {summary.rounds} complete rounds"])
+        print_stderr([f"interrupted: the report covers the {summary.rounds} complete rounds"])
     document = summary.document()
     print_report(document, lines(document), output)
     raise SystemExit(EXIT_FOUND if document["different"] else 0)

@@ -18,7 +18,7 @@ from apisix_ingress.commands.common.output import (
     print_json,
     print_lines,
     print_report_json,
-    tell,
+    print_stderr,
 )
 from apisix_ingress.commands.common.setup import offline_settings
 
@@ -99,8 +99,8 @@ def lint(
     result = find(loaded, translation_options(settings), plugins=rules, live=others)
     kept = [item for item in result.findings if not any(each.hits(item) for each in suppressions)]
     _print(kept, output)
-    tell(f"warning: no objects in {path}" for path in loaded.empty)
-    tell(skipped_lines(result.skipped))
+    print_stderr(f"warning: no objects in {path}" for path in loaded.empty)
+    print_stderr(skipped_lines(result.skipped))
     counted = [item for item in kept if failure_threshold == "warning" or item.level == "error"]
     raise SystemExit(EXIT_FOUND if counted else 0)
 
@@ -115,7 +115,7 @@ def _stored_objects(settings: Settings, connection: Connection) -> list[KubeObje
             return await take_inventory(api, settings, step=step)
 
     found = connection.run(read)
-    tell(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(found.unread.items()))
+    print_stderr(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(found.unread.items()))
     return [item for store in found.world.stores.values() for item in store.values()]
 
 

@@ -17,7 +17,7 @@ from apisix_ingress.commands.common.output import (
     one_of,
     print_lines,
     print_report_json,
-    tell,
+    print_stderr,
 )
 from apisix_ingress.commands.common.setup import offline_settings, print_report
 
@@ -116,7 +116,7 @@ def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options]:
     nginx = options.nginx
     assert nginx is not None
     loaded = load(paths)
-    tell(f"error: {error}" for error in loaded.errors)
+    print_stderr(f"error: {error}" for error in loaded.errors)
     named = IngressClass(Meta("IngressClass", "", nginx.ingress_class), nginx.controller_class)
     return stored([named, *loaded.objects], options), options
 
@@ -131,7 +131,7 @@ def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]
             return await take_inventory(api, settings, step=step)
 
     found = connection.run(read)
-    tell(f"warning: {kind}: {why}" for kind, why in sorted(found.unread.items()))
+    print_stderr(f"warning: {kind}: {why}" for kind, why in sorted(found.unread.items()))
     if "Ingress" in found.unread:
         fail("the report needs the Ingresses of the cluster")
     return found.world, found.options
@@ -166,7 +166,7 @@ def _write(world: World, options: Options, folder: Path, target: str) -> bool:
         fail(f"--write {folder}: {error.strerror}")
     counts = Counter(each.effect for each in found.notes)
     parts = ", ".join(f"{effect}: {count}" for effect, count in sorted(counts.items())) or "no differences"
-    tell([f"wrote {len(files)} files to {folder}; {parts}; see {folder / DIFFERENCES}"])
+    print_stderr([f"wrote {len(files)} files to {folder}; {parts}; see {folder / DIFFERENCES}"])
     return bool(counts["closed"] or counts["not written"])
 
 

@@ -15,7 +15,7 @@ from apisix_ingress.commands.common.output import (
     PathsArgument,
     given_paths,
     print_document,
-    tell,
+    print_stderr,
 )
 from apisix_ingress.commands.common.setup import offline_settings
 
@@ -45,5 +45,5 @@ def translate(
     shown = document(found.outcome, found.loaded, show_secrets=show_secrets)
     print_document({**shown, "problems": with_references(shown["problems"])}, output)
     # On a terminal, the document already ends with the problems.
-    tell([*found.warnings(), *(() if sys.stdout.isatty() else found.problems())])
+    print_stderr([*found.warnings(), *(() if sys.stdout.isatty() else found.problems())])
     raise SystemExit(EXIT_FOUND if shown["problems"] else 0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pydantic import SecretStr
 
 from apisix_ingress import __version__
-from apisix_ingress.diagnostics.collect.live_records import Snapshot, beside, snapshot_of
+from apisix_ingress.diagnostics.collect.live_records import Snapshot, snapshot_of, with_gateway_defaults
 from apisix_ingress.diagnostics.doctor.clock_skew import skew_seconds
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable, IngressError
 from apisix_ingress.gateway.adminapi.admin_key import Fields
@@ -183,7 +183,7 @@ class _Sight:
         try:
             await backend.probe()
             snapshot = await snapshot_of(backend, self.settings, seen.name)
-            seen.snapshot = await beside(snapshot, self.desired, backend) if self.desired else snapshot
+            seen.snapshot = await with_gateway_defaults(snapshot, self.desired, backend) if self.desired else snapshot
         except GatewayError as error:
             seen.failed(error)
             return

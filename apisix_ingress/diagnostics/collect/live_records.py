@@ -128,7 +128,7 @@ async def read_snapshot(settings: Settings, cluster: str = "", desired: Desired 
     """
     async with admin_api(settings, cluster) as backend:
         found = await snapshot_of(backend, settings, cluster)
-        return found if desired is None else await beside(found, desired, backend)
+        return found if desired is None else await with_gateway_defaults(found, desired, backend)
 
 
 async def snapshot_of(backend: AdminClient, settings: Settings, cluster: str = "") -> Snapshot:
@@ -157,7 +157,7 @@ async def snapshot_of(backend: AdminClient, settings: Settings, cluster: str = "
     return Snapshot(chosen.name, chosen.admin_url, controller, bodies, disabled, backend.version)
 
 
-async def beside(snapshot: Snapshot, desired: Desired, backend: AdminClient) -> Snapshot:
+async def with_gateway_defaults(snapshot: Snapshot, desired: Desired, backend: AdminClient) -> Snapshot:
     """Return a snapshot that knows the gateway's defaults in the desired records; they are read only if needed."""
     if not fills_in(snapshot.version):
         return snapshot

@@ -246,7 +246,7 @@ def _webhooks(found: Found) -> Iterator[Check]:
 
 
 def _is_controller(workload: JsonObject) -> bool:
-    words = [*(str(each.get("image") or "") for each in _containers(workload)), *_words(workload)]
+    words = [*(str(each.get("image") or "") for each in _containers(workload)), *_command_line(workload)]
     return any(_IMAGE in word or _PROGRAM in word for word in words)
 
 
@@ -255,7 +255,7 @@ def _containers(workload: JsonObject) -> Iterator[FrozenJson]:
     return (mapping_in(each) for each in list_in(mapping_in(template.get("spec")).get("containers")))
 
 
-def _words(workload: JsonObject) -> Iterator[str]:
+def _command_line(workload: JsonObject) -> Iterator[str]:
     for container in _containers(workload):
         for part in ("command", "args"):
             yield from map(str, list_in(container.get(part)))
@@ -264,7 +264,7 @@ def _words(workload: JsonObject) -> Iterator[str]:
 def _arguments(workload: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield the flags; the namespace of the Pod may be a variable."""
     own = str(mapping_in(workload.get("metadata")).get("namespace") or "")
-    for word in _words(workload):
+    for word in _command_line(workload):
         if word.startswith("--"):
             name, is_set, value = word.lstrip("-").partition("=")
             yield name, value.replace("$(POD_NAMESPACE)", own) if is_set else "true"

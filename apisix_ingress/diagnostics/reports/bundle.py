@@ -128,7 +128,7 @@ def check_target(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        descriptor, draft = _beside(path)
+        descriptor, draft = _temporary_file(path)
         os.close(descriptor)
         draft.unlink()
     except OSError as error:
@@ -145,7 +145,7 @@ def write_bundle(path: Path, files: Mapping[str, str], *, force: bool = False) -
         IngressError: It cannot be written.
     """
     try:
-        descriptor, draft = _beside(path)
+        descriptor, draft = _temporary_file(path)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 _write(file, files)
@@ -159,7 +159,7 @@ def write_bundle(path: Path, files: Mapping[str, str], *, force: bool = False) -
         raise _unwritable(path, error) from None
 
 
-def _beside(path: Path) -> tuple[int, Path]:
+def _temporary_file(path: Path) -> tuple[int, Path]:
     """Return a new file in the folder of another one, open, with mode 0600, and its name."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     return descriptor, Path(name)

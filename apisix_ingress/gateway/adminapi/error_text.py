@@ -39,7 +39,7 @@ _NEAR = re.compile(r"""\bnear ['"]""")
 _LINE = re.compile(r":\d{1,9}:")
 _WORD = re.compile(r"""[^\s"',;:=/?&()\[\]{}]*""")
 _LONGEST_WORD = 256
-_SAID = re.compile(r'"(?:error_msg|message)"\s*:\s*"((?:[^"\\]++|\\.)*+)', re.DOTALL)
+_MESSAGE_FIELD = re.compile(r'"(?:error_msg|message)"\s*:\s*"((?:[^"\\]++|\\.)*+)', re.DOTALL)
 
 
 def message_of(content: bytes, status: int) -> str:
@@ -79,7 +79,7 @@ def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
 
 def _of_text(text: str) -> str:
     """Return the message of a reply that is not complete JSON."""
-    if text[:1] == "{" and (found := _SAID.search(text)):
+    if text[:1] == "{" and (found := _MESSAGE_FIELD.search(text)):
         return _unescaped(found[1])
     title = _TITLE.search(text)
     return title[1] if title else ("" if "<" in text[:20] else text)

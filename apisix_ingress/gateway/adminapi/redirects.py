@@ -40,8 +40,8 @@ def redirected(
     base = _base(place, resource) if shown == place else ""
     remedy = base if base and base != url else _EXAMPLE
     target = f"to {shown}" if shown else "without an address"
-    words = f"redirected {target} (HTTP {reply.status_code}), which is not followed: set {fields.url} to {remedy}"
-    return GatewayRedirected(f"{method} {resource}: {words}", status=reply.status_code, sent=sent)
+    text = f"redirected {target} (HTTP {reply.status_code}), which is not followed: set {fields.url} to {remedy}"
+    return GatewayRedirected(f"{method} {resource}: {text}", status=reply.status_code, sent=sent)
 
 
 def _place(location: str, asked: str) -> str:

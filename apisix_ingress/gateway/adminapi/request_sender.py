@@ -182,14 +182,14 @@ class RequestSender:
 
     def _no_reply(self, error: httpx.RequestError, what: str, limits: Limits, *, resent: bool) -> GatewayError:
         """Return the error for a request without a reply."""
-        sent, words = resent or not isinstance(error, _NOT_SENT), scrub(str(error), None, self.key.secret)
+        sent, text = resent or not isinstance(error, _NOT_SENT), scrub(str(error), None, self.key.secret)
         if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
             # The wording of a request that ends by its own limit.
             seconds = limits.read if isinstance(error, httpx.ReadTimeout) else limits.write
-            words = f"no response within {seconds or self.timeout:g} s"
+            text = f"no response within {seconds or self.timeout:g} s"
         else:
             what = f"{what}: {type(error).__name__}"
-        return self._placed(GatewayUnavailable(f"{what}: {words or 'no response'}", sent=sent), what)
+        return self._placed(GatewayUnavailable(f"{what}: {text or 'no response'}", sent=sent), what)
 
     def _check_repeated(self, reply: Reply, method: str, path: str) -> None:
         """Raise if a write was repeated and then rejected: its first copy may have been carried out nevertheless."""
@@ -204,8 +204,8 @@ class RequestSender:
         if isinstance(error, GatewayUnavailable):
             url = urlsplit(self.url)
             place = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
-            words = str(error).removeprefix(f"{what}: ").removeprefix(f"cannot connect to {place}: ")
-            error.cause = f"{place}: {words}"
+            text = str(error).removeprefix(f"{what}: ").removeprefix(f"cannot connect to {place}: ")
+            error.cause = f"{place}: {text}"
         return error
 
     def _redirected(self, reply: Reply, method: str, path: str, *, sent: bool = False) -> GatewayError:

@@ -80,27 +80,27 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
     """
     status = reply.status_code
     plain = message_of(reply.content, status)
-    words = scrub(plain, body, *secrets)
+    text = scrub(plain, body, *secrets)
     if status in (401, 403):
-        return _unauthorized(status, words, fields)
+        return _unauthorized(status, text, fields)
     if status >= 500 or status in _TRANSIENT:
         return GatewayUnavailable(
-            f"{what}: HTTP {status}: {words}",
+            f"{what}: HTTP {status}: {text}",
             status=status,
             sent=status not in _UNTOUCHED,
             retry_after=_seconds(reply.headers.get("Retry-After")),
         )
-    if status == 400 and _NO_ETCD in words:
-        return GatewayUnavailable(f"{what}: {words}", status=status, sent=False)
-    if status == 400 and _IN_USE in words:
-        return DependencyPending(f"{what}: {words}")
+    if status == 400 and _NO_ETCD in text:
+        return GatewayUnavailable(f"{what}: {text}", status=status, sent=False)
+    if status == 400 and _IN_USE in text:
+        return DependencyPending(f"{what}: {text}")
     if status == 400 and (holder := _holder(plain)):
         # The text of this error is known and not masked: a credential equal to one of its words would hide the name.
         plainly = _DUPLICATE.search(plain)
-        return DependencyPending(f"{what}: {plainly[0] if plainly else words}", holder=holder)
-    if status == 400 and (named := _NOT_FOUND.search(words)):
-        return DependencyPending(f"{what}: {words}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))
-    return GatewayRejected(status, words)
+        return DependencyPending(f"{what}: {plainly[0] if plainly else text}", holder=holder)
+    if status == 400 and (named := _NOT_FOUND.search(text)):
+        return DependencyPending(f"{what}: {text}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))
+    return GatewayRejected(status, text)
 
 
 def strange(
@@ -108,15 +108,15 @@ def strange(
 ) -> GatewayUnavailable:
     """Return the error for a reply to a write that is not from an Admin API; the write may have been carried out."""
     status = reply.status_code
-    words = scrub(message_of(reply.content, status), body, *secrets)
-    repeated = f" ({words})" if words != f"HTTP {status}" else ""
+    text = scrub(message_of(reply.content, status), body, *secrets)
+    repeated = f" ({text})" if text != f"HTTP {status}" else ""
     message = f"{what}: HTTP {status}, but the response is not from an Admin API{repeated}: check {fields.url}"
     return GatewayUnavailable(message, status=status)
 
 
-def _holder(words: str) -> RecordKey | None:
+def _holder(text: str) -> RecordKey | None:
     """Return the record that has an exclusive key of the rejected one, if that is the reason."""
-    found = ((kind, pattern.search(words)) for kind, pattern in _HELD_BY)
+    found = ((kind, pattern.search(text)) for kind, pattern in _HELD_BY)
     return next((RecordKey(kind, match.group(1)) for kind, match in found if match), None)
 
 
@@ -132,12 +132,12 @@ def refused_again(reply: Reply, what: str, fields: Fields) -> GatewayUnavailable
     return GatewayUnavailable(message, status=status, retry_after=_seconds(reply.headers.get("Retry-After")))
 
 
-def _unauthorized(status: int, words: str, fields: Fields, *, sent: bool = False) -> GatewayUnauthorized:
+def _unauthorized(status: int, text: str, fields: Fields, *, sent: bool = False) -> GatewayUnauthorized:
     if status == HTTPStatus.FORBIDDEN:
         remedy = f"check allow_admin in the gateway's config.yaml, and {fields.key}"
-        return GatewayUnauthorized(f"the gateway rejects this client ({words}): {remedy}", status=status, sent=sent)
+        return GatewayUnauthorized(f"the gateway rejects this client ({text}): {remedy}", status=status, sent=sent)
     remedy = f"set {fields.key} to the gateway's key of role admin"
-    return GatewayUnauthorized(f"the gateway rejects the admin key ({words}): {remedy}", status=status, sent=sent)
+    return GatewayUnauthorized(f"the gateway rejects the admin key ({text}): {remedy}", status=status, sent=sent)
 
 
 def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:
@@ -150,10 +150,8 @@ def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:
 
 def is_disabled(reply: Reply) -> bool:
     """Return whether the gateway does not serve the requested kind."""
-    words = message_of(reply.content, reply.status_code)
-    return (reply.status_code == 404 and _UNSUPPORTED in words) or (
-        reply.status_code == 400 and STREAM_DISABLED in words
-    )
+    text = message_of(reply.content, reply.status_code)
+    return (reply.status_code == 404 and _UNSUPPORTED in text) or (reply.status_code == 400 and STREAM_DISABLED in text)
 
 
 def records_of(

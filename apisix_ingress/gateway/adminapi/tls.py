@@ -68,8 +68,8 @@ class TlsContext:
         try:
             return _build(self._files)
         except (OSError, ValueError) as error:
-            words = f"{_paths(self._files)}: {_reason(error)}; give readable PEM files that match"
-            raise ConfigError(f"tls: {words}") from None
+            text = f"{_paths(self._files)}: {_reason(error)}; give readable PEM files that match"
+            raise ConfigError(f"tls: {text}") from None
 
     def _reload(self) -> None:
         stamp = _stamp(self._files)

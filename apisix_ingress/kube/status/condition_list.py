@@ -48,7 +48,7 @@ def merged(status: FrozenJson, wanted: JsonObject, moment: str) -> list[JsonObje
     return [*known, entry] if stored is None else [entry if each is stored else each for each in known]
 
 
-def says(status: FrozenJson, condition: Condition) -> bool:
+def has_equal(status: FrozenJson, condition: Condition) -> bool:
     """Return whether a stored status has an equal condition, ignoring its generation."""
     stored, wanted = of_type(status, condition.type), rendered(condition)
     return stored is not None and differing(stored, wanted) <= {"observedGeneration"}

@@ -80,7 +80,7 @@ class KnownStatus:
         self._held[key] = held
         return held
 
-    def doubt(self, key: ObjectKey) -> None:
+    def mark_outdated(self, key: ObjectKey) -> None:
         """Mark the known status as outdated: another client wrote, or the response to our write was lost."""
         self._outdated.add(key)
 

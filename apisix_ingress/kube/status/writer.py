@@ -22,7 +22,7 @@ from apisix_ingress.errors import (
     KubeUnavailable,
     LeadershipLost,
 )
-from apisix_ingress.kube.status.condition_list import differing, is_newer, merged, of_type, rendered, says
+from apisix_ingress.kube.status.condition_list import differing, has_equal, is_newer, merged, of_type, rendered
 from apisix_ingress.kube.status.conflicts import StatusConflicts
 from apisix_ingress.kube.status.debounce import Debouncer
 from apisix_ingress.kube.status.events import ConditionEvents, EventRecorder
@@ -301,21 +301,21 @@ class StatusWriter:
         path = resource.path(key.namespace, key.name, "status")
         body = {"metadata": {"resourceVersion": held.version}, "status": change}
         term.check(self._timeout)
-        self._conflicts.saying(key, self._place(key, change))
+        self._conflicts.sending(key, self._place(key, change))
         try:
             answer = await self._api.patch(path, body, manager=self._manager, timeout=self._timeout)
         except KubeError as error:
             self._observer.status_written(key.kind, type(error).__name__)
             if isinstance(error, KubeConflict | KubeUnavailable):
-                self._known.doubt(key)
-                self._conflicts.doubt(key)
+                self._known.mark_outdated(key)
+                self._conflicts.forget_sent(key)
             if not isinstance(error, KubeNotFound):
                 raise
             await self._find_out(resource, item.meta)
             return
         self._written(key, item.meta.resource_version, answer)
         self._log_written(key, change, condition)
-        if condition is not None and "conditions" in change and not says(held.status, condition):
+        if condition is not None and "conditions" in change and not has_equal(held.status, condition):
             self._events.announce(item.meta, condition)
         load = "idle" if self._flushing else self._gateways.load
         is_failure = condition is not None and condition.status == "False"
@@ -337,7 +337,7 @@ class StatusWriter:
     def _note(self, key: ObjectKey, status: FrozenJson) -> None:
         """Remember our part of the status; an empty part may be written by any client."""
         if part := self._place(key, status):
-            self._conflicts.said(key, part)
+            self._conflicts.written(key, part)
         else:
             self._conflicts.forget(key)
 

@@ -131,9 +131,11 @@ def _data(root: yaml.Node | None) -> Any:
     try:
         return plain(builder.construct_document(root))
     except yaml.YAMLError as error:
-        return _misfit(root) or _explained(error)
+        return _unreadable_value(root) or _explained(error)
     except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
-        return _misfit(root) or DocumentError(f"contains a value that cannot be read ({type(error).__name__})")
+        return _unreadable_value(root) or DocumentError(
+            f"contains a value that cannot be read ({type(error).__name__})"
+        )
     finally:
         builder.dispose()
 
@@ -145,7 +147,7 @@ def _explained(error: yaml.YAMLError) -> DocumentError:
     return DocumentError(str(error).splitlines()[0])
 
 
-def _misfit(root: yaml.Node) -> DocumentError | None:
+def _unreadable_value(root: yaml.Node) -> DocumentError | None:
     """Return the line and field of the first value that cannot be read; None if there is no such value."""
     builder = _Loader("")
     try:

@@ -19,7 +19,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import World
 from apisix_ingress.webhook.checks import gateway_objects
 from apisix_ingress.webhook.checks.certificate_hosts import host_conflicts, taken_hosts
-from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
+from apisix_ingress.webhook.checks.ignored_annotations import TrackedAnnotations, useless_annotations
 from apisix_ingress.webhook.overlay import OverlayView
 from apisix_ingress.webhook.review import ALLOWED, Review, Verdict, mapping
 from apisix_ingress.webhook.schemas.plugin_configs import Books, check_plugins, plugin_uses
@@ -76,7 +76,7 @@ class Checks:
         books: Returns what the gateway clusters publish, as known now.
         now: Returns the wall clock time, aware.
         unknown: Receives each gateway cluster that does not know a plugin.
-        tells_others: Whether the client may learn about problems in other objects, including Secrets.
+        shows_others: Whether the client may learn about problems in other objects, including Secrets.
     """
 
     world: World
@@ -84,7 +84,7 @@ class Checks:
     books: Callable[[], Books]
     now: Callable[[], datetime]
     unknown: Callable[[str], None] = lambda cluster: None
-    tells_others: bool = True
+    shows_others: bool = True
 
     def verdict(self, review: Review) -> Verdict:
         """Return the response to a request."""
@@ -105,7 +105,7 @@ class Checks:
         return self._of(item, review.object, _decoded_old(review))
 
     def _of(self, item: CustomObject, raw: JsonObject, old: CustomObject | None) -> Verdict:
-        view = OverlayView(self.world, item, shows_secrets=self.tells_others)
+        view = OverlayView(self.world, item, shows_secrets=self.shows_others)
         if item.meta.kind in gateway_objects.CHECKED:
             return self._of_gateway_api(item, old, view)
         ours = is_ours(item, view, self.options)
@@ -124,7 +124,7 @@ class Checks:
     def _of_gateway_api(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
         if item.meta.kind not in self.world.stores or (old is not None and _unchanged(item, old)):
             return ALLOWED
-        found = gateway_objects.gateway_warnings(item, view, self.options, tells_others=self.tells_others)
+        found = gateway_objects.gateway_warnings(item, view, self.options, shows_others=self.shows_others)
         return Verdict(warnings=tuple(found))
 
     def _of_nginx(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> tuple[str, ...]:
@@ -133,19 +133,19 @@ class Checks:
             return ()
         from apisix_ingress.webhook.checks.nginx_ingress import nginx_warnings
 
-        return tuple(nginx_warnings(item, view, self.options, tells_others=self.tells_others))
+        return tuple(nginx_warnings(item, view, self.options, shows_others=self.shows_others))
 
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
-        asked = AskedAnnotations(item.meta.annotations)
-        watched = replace(item, meta=replace(item.meta, annotations=asked))
+        tracked = TrackedAnnotations(item.meta.annotations)
+        watched = replace(item, meta=replace(item.meta, annotations=tracked))
         translation = translate(watched, view, self.options, self.now())
-        taken = taken_hosts(item, old, self.world.view(), self.options) if self.tells_others else ()
+        taken = taken_hosts(item, old, self.world.view(), self.options) if self.shows_others else ()
         conflicts = (*host_conflicts(item, old, view, self.options), *taken)
         # A denied mistake is not repeated in the controller's wording.
         problems = [
             problem for problem in translation.problems if not (conflicts and problem.code in (CONFLICT, NOT_OWNED))
         ]
-        if not self.tells_others:
+        if not self.shows_others:
             problems = [problem for problem in problems if _is_of_itself(problem)]
         denials = [str(problem) for problem in problems if _is_denied(problem)]
         warnings = [str(problem) for problem in problems if not _is_denied(problem)]
@@ -153,7 +153,7 @@ class Checks:
         plugins = check_plugins(uses, self.books(), self.unknown)
         warnings += [*_notes(item, self.options), *plugins.warnings]
         if RESOURCES[item.meta.kind].annotated:
-            warnings += map(str, useless_annotations(asked))
+            warnings += map(str, useless_annotations(tracked))
         return Verdict((*denials, *plugins.denials, *conflicts), tuple(warnings))
 
 

@@ -18,7 +18,7 @@ _OWN = frozenset({"InvalidSpec", "UnsupportedValue", "IncompatibleFilters", "Inv
 
 
 def gateway_warnings(
-    item: CustomObject, view: OverlayView, options: Options, *, tells_others: bool = True
+    item: CustomObject, view: OverlayView, options: Options, *, shows_others: bool = True
 ) -> Iterator[str]:
     """Yield the problems that the status of an object would show; nothing for an object of another controller.
 
@@ -26,10 +26,10 @@ def gateway_warnings(
         item: The object.
         view: The objects to read, with this one among them.
         options: The settings.
-        tells_others: Whether the client may learn about problems in other objects.
+        shows_others: Whether the client may learn about problems in other objects.
     """
     if why_left_out(item, view, options):
         return
     for problem in translate_served(item, view, options).problems:
-        if tells_others or problem.code in _OWN:
+        if shows_others or problem.code in _OWN:
             yield str(problem)

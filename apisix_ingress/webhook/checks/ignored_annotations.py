@@ -17,31 +17,31 @@ FOREIGN = ("nginx.ingress.kubernetes.io/", "nginx.org/", "haproxy.org/", "traefi
 _ALIKE = 0.8
 
 
-class AskedAnnotations(dict[str, str]):
+class TrackedAnnotations(dict[str, str]):
     """Annotations that record which of them were read."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)
-        self.asked: dict[str, None] = {}
+        self.keys_read: dict[str, None] = {}
 
     def get(self, key: str, default: str | None = None, /) -> str | None:  # type: ignore[override]  # keys are texts
         """Return a value and record the key."""
-        self.asked[key] = None
+        self.keys_read[key] = None
         return super().get(key, default)
 
 
-def useless_annotations(annotations: AskedAnnotations) -> Iterator[Problem]:
+def useless_annotations(annotations: TrackedAnnotations) -> Iterator[Problem]:
     """Yield a warning for each annotation without effect: own ones that were not read, and those of other controllers.
 
     Nothing is reported for own annotations if the translation failed before it read them.
     """
-    known = [name.removeprefix(PREFIX) for name in annotations.asked if name.startswith(PREFIX)]
+    known = [name.removeprefix(PREFIX) for name in annotations.keys_read if name.startswith(PREFIX)]
     for name in sorted(annotations):
         path = f"metadata.annotations[{name}]"
         if name.startswith(FOREIGN):
             message = "ignored: annotation of another controller; use the equivalent annotation or plugin, or remove it"
             yield Problem("ForeignAnnotation", message, path, "warning")
-        elif known and name.startswith(PREFIX) and name not in annotations.asked:
+        elif known and name.startswith(PREFIX) and name not in annotations.keys_read:
             yield Problem("UnknownAnnotation", f"has no effect: {_advice(name, known)}", path, "warning")
 
 

@@ -22,19 +22,19 @@ _LITERAL = re.compile(r"/[A-Za-z0-9._/-]*")
 """The Exact and Prefix paths that ingress-nginx accepts (strict-validate-path-type)."""
 
 
-def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_others: bool) -> Iterator[str]:
+def nginx_warnings(item: CustomObject, view: View, options: Options, *, shows_others: bool) -> Iterator[str]:
     """Yield the warnings about an Ingress; nothing for one that is not served for ingress-nginx.
 
     Args:
         item: The Ingress.
         view: The objects, with this one among them.
         options: The settings.
-        tells_others: Whether the client may learn about other objects.
+        shows_others: Whether the client may learn about other objects.
     """
     nginx = options.nginx
     if nginx is None or item.meta.kind != "Ingress" or not is_served(item, view, options, nginx):
         return
-    judged_item = judge_ingress(item, view, options, nginx, tells_others=tells_others)
+    judged_item = judge_ingress(item, view, options, nginx, shows_others=shows_others)
     yield from map(str, judged_item.problems)
     spec = parse_ingress(Builder(item.meta, view, options), item.spec)
     if spec is None:
@@ -42,7 +42,7 @@ def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_ot
     if nginx.disable_catch_all and spec.default_backend and not spec.rules:
         yield "spec.defaultBackend: ingress_nginx.disable_catch_all is set: the Ingress is not served; add rules"
     yield from _odd_paths(spec)
-    if tells_others:
+    if shows_others:
         yield from _taken(item, spec, view, options, nginx)
 
 

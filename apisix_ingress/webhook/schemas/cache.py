@@ -53,9 +53,9 @@ class SchemaCache:
         self._rng = rng
         self._book: SchemaBook | None = None
         self._read_at: float | None = None
-        self._trouble = ""
+        self._problem = ""
         self._failures = 0
-        self._asked = False
+        self._refresh_requested = False
 
     @property
     def book(self) -> SchemaBook | None:
@@ -67,9 +67,9 @@ class SchemaCache:
         """Seconds since the cluster responded; None if it never did."""
         return None if self._read_at is None else self._clock.monotonic() - self._read_at
 
-    def ask(self) -> None:
+    def request_refresh(self) -> None:
         """Read the schemas soon, since the cluster may have a new plugin; may be called from any thread."""
-        self._asked = True
+        self._refresh_requested = True
 
     async def run(self) -> None:
         """Keep the schemas up to date until cancelled."""
@@ -89,15 +89,15 @@ class SchemaCache:
             log.error("schemas.crashed", cluster=self.cluster, exc_info=error)
             self._unknown(f"reading them crashed with {type(error).__name__}")
             return
-        if self._trouble or self._read_at is None:
+        if self._problem or self._read_at is None:
             log.info("schemas.read", cluster=self.cluster, plugins=len(self._book.http.plugins))
-        self._read_at, self._trouble, self._failures = self._clock.monotonic(), "", 0
+        self._read_at, self._problem, self._failures = self._clock.monotonic(), "", 0
 
     def _unknown(self, reason: str) -> None:
         self._book = None
         self._failures += 1
-        if reason != self._trouble:
-            self._trouble = reason
+        if reason != self._problem:
+            self._problem = reason
             log.warning("schemas.unknown", cluster=self.cluster, reason=reason)
 
     async def _pause(self) -> None:
@@ -106,10 +106,10 @@ class SchemaCache:
         if self._failures:
             await self._clock.sleep(min(first * 2.0 ** min(self._failures - 1, 10), most) * self._rng.uniform(0.8, 1.2))
             return
-        self._asked = False
+        self._refresh_requested = False
         for _ in range(round(REFRESH / SOONEST)):
             await self._clock.sleep(SOONEST)
-            if self._asked:
+            if self._refresh_requested:
                 return
 
     async def _fetch(self) -> SchemaBook:

@@ -71,7 +71,7 @@ def _() -> Any:
     return instead(KubeApi, "edit", rude)
 
 
-@defect("a stop gives the lease back at once")
+@defect("a stop releases the lease before unacknowledged writes time out")
 def _() -> Any:
     @contextmanager
     def planted() -> Iterator[None]:

@@ -44,7 +44,7 @@ def address_of(gateway: CustomObject, spec: GatewaySpec, view: View, options: Op
 
 def _unusable(spec: GatewaySpec, options: Options, assigned: str) -> Iterator[str]:
     """Yield why the Gateway cannot have addresses that it requests."""
-    for address in _asked(spec):
+    for address in _requested(spec):
         if address.value in options.gateway_addresses:
             if address.value != assigned:
                 yield f"address {address.value} is not available: another Gateway may have it; remove or change it"
@@ -55,7 +55,7 @@ def _unusable(spec: GatewaySpec, options: Options, assigned: str) -> Iterator[st
             )
 
 
-def _asked(spec: GatewaySpec) -> Iterator[Address]:
+def _requested(spec: GatewaySpec) -> Iterator[Address]:
     return (address for address in spec.addresses if address.type in ADDRESS_TYPES)
 
 
@@ -83,7 +83,7 @@ def _static(gateway: CustomObject) -> Iterator[str]:
         spec = spec_of(gateway, GatewaySpec)
     except SpecError:
         return
-    yield from (address.value for address in _asked(spec) if address.value)
+    yield from (address.value for address in _requested(spec) if address.value)
 
 
 def _shown(gateway: CustomObject) -> Iterator[str]:

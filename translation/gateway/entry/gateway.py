@@ -67,8 +67,8 @@ class ListenerOutcome:
         verdicts = (
             Verdict("Accepted", not reason, reason or "Accepted", why),
             Verdict("Conflicted", bool(conflict), conflict or "NoConflicts", why if conflict else ""),
-            Verdict("ResolvedRefs", wrong is None, wrong.reason if wrong else "ResolvedRefs", _words(wrong)),
-            Verdict("Programmed", self.is_programmed, self._programmed(), why or _words(wrong)),
+            Verdict("ResolvedRefs", wrong is None, wrong.reason if wrong else "ResolvedRefs", _message_of(wrong)),
+            Verdict("Programmed", self.is_programmed, self._programmed(), why or _message_of(wrong)),
         )
         return ListenerState(item.name, item.port, item.kinds, verdicts)
 
@@ -82,12 +82,12 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Transl
     """Return the records of a Gateway of ours, including those of the listeners of its ListenerSets."""
     draft = Builder(obj.meta, view, options)
     for kind in ("ssls", "routes"):
-        draft.hold(kind, prefix=record_prefix(obj.meta.key))
+        draft.protect(kind, prefix=record_prefix(obj.meta.key))
     check_object(draft, obj)
     try:
         entry = entry_of(obj, view)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     address = address_of(obj, entry.spec, view, options)
     outcomes = assess_listeners(draft, entry)
@@ -152,17 +152,17 @@ def _records(draft: Builder, entry: Entry, found: ListenerOutcome, address: Assi
         if address.value and found.listener.is_open and found.listener.protocol == "HTTPS":
             full = f"{name}_closed"
             record = closed(found.listener, address.value, draft.options)
-            draft.record("routes", full, draft.stamp("routes", full) | record)
+            draft.record("routes", full, draft.new_body("routes", full) | record)
         return
     if found.pairs:
         snis = {"snis": [found.listener.hostname]} if found.listener.hostname else {"sni": "*"}
-        body = draft.stamp("ssls", name)
+        body = draft.new_body("ssls", name)
         del body["name"], body["desc"]  # the gateway's schema has neither
         draft.record("ssls", name, body | snis | merged_pairs(found.pairs) | found.client | {"status": 1})
     if found.listener.protocol in ("HTTP", "HTTPS"):
         for word, guard in guards(entry, found.listener, address.value, draft.options):
             full = f"{name}_{word}"
-            draft.record("routes", full, draft.stamp("routes", full) | guard)
+            draft.record("routes", full, draft.new_body("routes", full) | guard)
 
 
 def _backend_certificate(draft: Builder, entry: Entry) -> Unresolved | None:
@@ -208,7 +208,7 @@ def _assessment(
     verdicts = [accepted, programmed]
     if entry.spec.tls.backend.client_certificate_ref is not None:
         reason = backend.reason if backend else "ResolvedRefs"
-        verdicts.append(Verdict("ResolvedRefs", backend is None, reason, _words(backend)))
+        verdicts.append(Verdict("ResolvedRefs", backend is None, reason, _message_of(backend)))
     if _trusts_anybody(entry):
         text = "tls.frontend admits clients whose certificate cannot be verified"
         verdicts.append(Verdict("InsecureFrontendValidationMode", True, "ConfigurationChanged", text))
@@ -235,5 +235,5 @@ def _trusts_anybody(entry: Entry) -> bool:
     return any(each.validation is not None and each.validation.mode == "AllowInsecureFallback" for each in every)
 
 
-def _words(wrong: Unresolved | None) -> str:
+def _message_of(wrong: Unresolved | None) -> str:
     return wrong.message if wrong else ""

@@ -27,7 +27,7 @@ def translate_listener_set(obj: CustomObject, view: View, options: Options) -> T
     try:
         spec_of(obj, ListenerSetSpec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
     return draft.finish()._replace(assessment=_assessment(draft, obj))
 
 

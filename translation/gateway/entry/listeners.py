@@ -207,7 +207,7 @@ def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
         beaten = [replace(each, conflict=_first(each, taken.get(_place(each), ()))) for each in group]
         left = [each for each in beaten if not each.conflict]
         # Listeners that lose to another object no longer conflict with their siblings.
-        checked = [replace(each, conflict=each.conflict or _first(each, _beside(each, left))) for each in beaten]
+        checked = [replace(each, conflict=each.conflict or _first(each, _on_same_port(each, left))) for each in beaten]
         for each in checked:
             if not each.conflict:
                 taken.setdefault(_place(each), []).append(each)
@@ -220,7 +220,7 @@ def _first(listener: Listener, others: Iterable[Listener]) -> str:
     return next((reason for each in others if (reason := _conflict(each, listener))), "")
 
 
-def _beside(listener: Listener, siblings: Iterable[Listener]) -> Iterator[Listener]:
+def _on_same_port(listener: Listener, siblings: Iterable[Listener]) -> Iterator[Listener]:
     return (each for each in siblings if each is not listener and _place(each) == _place(listener))
 
 

@@ -59,7 +59,7 @@ def _read(policy: CustomObject, scope: Context) -> BackendTrafficPolicySpec | No
     try:
         return spec_of(policy, BackendTrafficPolicySpec)
     except SpecError as error:
-        scope.misfit(error)
+        scope.report_invalid_spec(error)
         return None
 
 

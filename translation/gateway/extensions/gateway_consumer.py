@@ -41,12 +41,12 @@ def translate_gateway_consumer(obj: CustomObject, view: View, options: Options) 
     """Return the consumer of a Consumer."""
     draft = Builder(obj.meta, view, options)
     username = names.consumer_name(draft.namespace, obj.meta.name, options.consumer_names)
-    draft.hold("consumers", ids=frozenset({username}))
+    draft.protect("consumers", ids=frozenset({username}))
     check_object(draft, obj)
     try:
         spec = parse_spec(ConsumerSpec, obj.spec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return _assessed(draft, ())
     body: JsonObject = {
         "username": username,

@@ -128,7 +128,7 @@ def _read(policy: CustomObject, scope: Context) -> HttpRoutePolicySpec | None:
     try:
         spec = spec_of(policy, HttpRoutePolicySpec)
     except SpecError as error:
-        scope.misfit(error)
+        scope.report_invalid_spec(error)
         return None
     return None if scope.problems else spec
 

@@ -49,7 +49,7 @@ def _read(policy: CustomObject, scope: Context) -> L4RoutePolicySpec | None:
     try:
         spec = spec_of(policy, L4RoutePolicySpec)
     except SpecError as error:
-        scope.misfit(error)
+        scope.report_invalid_spec(error)
         return None
     for index, target in enumerate(spec.target_refs):
         if target.section_name:

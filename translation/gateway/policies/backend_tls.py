@@ -47,7 +47,7 @@ def translate_backend_tls_policy(obj: CustomObject, view: View, options: Options
     try:
         spec_of(obj, BackendTlsPolicySpec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     found = verification_of(draft, obj)
     assert found is not None, "the spec was read"

@@ -70,12 +70,12 @@ class Rule:
 def translate_http_route(obj: CustomObject, view: View, options: Options) -> Translation:
     """Return the records of an HTTPRoute or GRPCRoute with a Gateway of this controller."""
     draft = Builder(obj.meta, view, options)
-    draft.hold("routes", prefix=record_prefix(obj.meta.key))
+    draft.protect("routes", prefix=record_prefix(obj.meta.key))
     check_object(draft, obj)
     try:
         spec, rules = _read(obj, options)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     parents = parents_of(obj, spec, view, options)
     attached = {each.listener.key: each for parent in parents for each in parent.listeners}
@@ -193,7 +193,7 @@ class _Route:
                 continue
             name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)
             name = (f"{name}_{number}" if number else name) + part.branch.suffix
-            body = draft.stamp("routes", name)
+            body = draft.new_body("routes", name)
             if hosts_ := [each for each in usable if each]:
                 body["hosts"] = hosts_
             effect = self._effects[match.rule]

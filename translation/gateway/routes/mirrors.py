@@ -43,7 +43,7 @@ def mirror_plugin(
     before = [1.0, *(share for _, share in usable)]
     for index, (upstream_id, _) in enumerate(usable):
         following = _plugin(draft, id_, index + 1, usable, before)
-        body = draft.stamp("routes", f"{name}_mirror_{index}") | hosts
+        body = draft.new_body("routes", f"{name}_mirror_{index}") | hosts
         body |= {
             "uri": f"{_PATH}/{id_}/{index}/*",
             "vars": [["remote_addr", "==", "127.0.0.1"]],

@@ -32,7 +32,7 @@ def translate_stream_route(obj: CustomObject, view: View, options: Options) -> T
     try:
         spec = spec_of(obj, StreamRouteSpec)
     except SpecError as error:
-        draft.misfit(error)
+        draft.report_invalid_spec(error)
         return draft.finish()
     parents = parents_of(obj, spec, view, options)
     attached = {each.listener.key: each for parent in parents for each in parent.listeners}
@@ -63,14 +63,14 @@ def _records(
         if not usable(draft, [claim], listener, path):
             continue
         name = route_name(obj.meta.key, rule, number, listener.key)
-        body = draft.stamp("stream_routes", name)
+        body = draft.new_body("stream_routes", name)
         del body["name"]  # as other stream routes
         body |= {"server_port": port, **where, **server_name, "upstream_id": backends.targets[0].upstream_id}
         if listener.is_passthrough:
             body["tls_passthrough"] = True
         if every := {**plugins, **split_of(backends.targets, backends.broken)}:
             body["plugins"] = every
-        draft.hold("stream_routes", names=frozenset({name}))
+        draft.protect("stream_routes", names=frozenset({name}))
         draft.record("stream_routes", name, body)
 
 

@@ -149,7 +149,7 @@ def _served(
     headers = cors_headers(site.values) | dict(custom) | (hsts(site) if scheme == "https" else {})
     when = (("scheme", "==", scheme),)
     pattern = cors_pattern(site.values)
-    hidden = site.config.words("hide-headers") if upstream else ()
+    hidden = site.config.texts("hide-headers") if upstream else ()
     for cookie in affinity_cookies(site, scheme) if upstream else ():
         first = (f"cookie_{cookie.name}", "!", "~~", cookie.known)
         spread = str(_upstream(site, scheme, first=True))

@@ -16,7 +16,7 @@ from translation.nginx.effects.balancing.backends import claim, never_reads, own
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import body_limit
 from translation.nginx.functions.attached import Function, attached
-from translation.nginx.functions.proxying import ASK, EMPTY
+from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
 from translation.nginx.tables.judges import BUFFER
 from translation.nginx.tables.values import size
 
@@ -27,13 +27,15 @@ _TRIES = 3
 def own_requests(site: Site) -> tuple[Function, ...]:
     """Return the functions that send requests to the backend in place of the gateway, if they are needed."""
     errors = _errors(site)
-    again = _asked_again(site)
+    again = _retry_conditions(site)
     version = site.values.text("proxy-http-version")
     by_status = any(word != "error" for word in again)
     odd_path = site.location.target and not site.location.target.startswith("/")
     times = timeouts(site) | ({"late": True} if never_reads(site) else {})
     head = _large_head(site)
-    if not _asks(site) or not (errors or by_status or version == "1.0" or odd_path or "late" in times or head):
+    if not _can_send_requests(site) or not (
+        errors or by_status or version == "1.0" or odd_path or "late" in times or head
+    ):
         return ()
     tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
     wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": times}
@@ -47,7 +49,7 @@ def own_requests(site: Site) -> tuple[Function, ...]:
     if errors:
         wanted |= {"errors": errors} | ({"limit": limit} if limit else {})
     empty = (Function(EMPTY, {"errors": errors}),) if errors and "503" in errors["codes"] else ()
-    return (*empty, Function(ASK, wanted, asks=True))
+    return (*empty, Function(SEND_REQUEST, wanted, sends_request=True))
 
 
 def _large_head(site: Site) -> int:
@@ -66,14 +68,14 @@ def shown_statuses(site: Site) -> JsonObject:
 
     Functions send no requests to gRPC backends, so a rejected request gets the status without a page.
     """
-    errors = _errors(site) if _asks(site) else None
+    errors = _errors(site) if _can_send_requests(site) else None
     found: JsonObject = errors["codes"] if errors else {}
     return found
 
 
 def shown_by_ingress(site: Site) -> tuple[str, ...]:
     """Return the statuses that have pages at some path of the Ingress."""
-    return _statuses(site) if _asks(site) else ()
+    return _statuses(site) if _can_send_requests(site) else ()
 
 
 def shown(site: Site, branch: Branch) -> Branch:
@@ -83,10 +85,12 @@ def shown(site: Site, branch: Branch) -> Branch:
     if not errors or str(status) not in errors["codes"] or "upstream" not in errors:
         return branch
     wanted = {"errors": errors, "refused": status, "timeout": timeouts(site)}
-    return replace(branch, plugins=attached([Function(ASK, wanted, asks=True)]), upstream=errors["upstream"])
+    return replace(
+        branch, plugins=attached([Function(SEND_REQUEST, wanted, sends_request=True)]), upstream=errors["upstream"]
+    )
 
 
-def _asks(site: Site) -> bool:
+def _can_send_requests(site: Site) -> bool:
     """Return whether functions can send requests to the backend."""
     return scheme_of(site) in ("http", "https", "")
 
@@ -94,7 +98,7 @@ def _asks(site: Site) -> bool:
 def _statuses(site: Site) -> tuple[str, ...]:
     """Return the statuses that the annotation or the ConfigMap lists."""
     own = site.values.text("custom-http-errors")
-    return tuple(_codes(own)) if own else site.config.words("custom-http-errors")
+    return tuple(_codes(own)) if own else site.config.texts("custom-http-errors")
 
 
 def _errors(site: Site) -> JsonObject | None:
@@ -137,7 +141,7 @@ def _next_upstream(site: Site) -> list[str]:
     return (site.values.text("proxy-next-upstream") or site.config.text("proxy-next-upstream")).split()
 
 
-def _asked_again(site: Site) -> list[str]:
+def _retry_conditions(site: Site) -> list[str]:
     """Return when to try the next endpoint: `error`, and statuses."""
     words = _next_upstream(site)
     statuses = [word.removeprefix(_STATUS) for word in words if word.startswith(_STATUS)]

@@ -70,7 +70,7 @@ def https_redirects(site: Site) -> tuple[Branch, ...]:
         when = [("host", "!", "in", list(site.plain_aliases))] if site.plain_aliases and not forced else []
         forwarded = (_to_https(site, "$original_x_forwarded_host", _FORWARDED_HOST, *when),) if site.forwarded else ()
         return (*forwarded, _to_https(site, "$host", *when))
-    if site.server.host == CATCH_ALL and site.location.source and _asks_for_https(site):
+    if site.server.host == CATCH_ALL and site.location.source and _redirects_to_https(site):
         return (_to_https(site, CATCH_ALL, _NO_HOST),)  # The server itself has a certificate: the default one.
     return ()
 
@@ -81,14 +81,14 @@ def _is_forced(site: Site) -> bool:
 
 
 def _has_certificate(site: Site) -> bool:
-    return site.secure and _asks_for_https(site) and not _is_exempt(site)
+    return site.secure and _redirects_to_https(site) and not _is_exempt(site)
 
 
 def _is_exempt(site: Site) -> bool:
-    return any(site.location.path.startswith(item) for item in site.config.words("no-tls-redirect-locations"))
+    return any(site.location.path.startswith(item) for item in site.config.texts("no-tls-redirect-locations"))
 
 
-def _asks_for_https(site: Site) -> bool:
+def _redirects_to_https(site: Site) -> bool:
     return site.values.flag("ssl-redirect", site.config.flag("ssl-redirect"))
 
 

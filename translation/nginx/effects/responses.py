@@ -138,7 +138,7 @@ def response_headers(site: Site) -> dict[str, str] | None:
     own = site.values.text("custom-headers")
     if own:
         data = _config_map(site, own)
-        allowed = site.config.words("global-allowed-response-headers")
+        allowed = site.config.texts("global-allowed-response-headers")
         if data is None or not all(name in allowed and _VALUE.fullmatch(text) for name, text in data.items()):
             return None
         found |= data

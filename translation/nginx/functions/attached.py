@@ -51,26 +51,26 @@ class Function:
         text: Lua.
         values: By name; names differ between the functions of a route.
         late: Whether it runs after the backend has responded.
-        asks: Whether it sends the request to the backend; the late ones run after it.
+        sends_request: Whether it sends the request to the backend; the late ones run after it.
     """
 
     text: str
     values: JsonObject
     late: bool = False
-    asks: bool = False
+    sends_request: bool = False
 
 
 def attached(functions: Sequence[Function]) -> dict[str, JsonObject]:
     """Return the plugins that run functions, in their order."""
     plugins: dict[str, JsonObject] = {}
-    asking = [function for function in functions if function.asks]
-    early = [function for function in functions if not function.late and not function.asks]
+    sending = [function for function in functions if function.sends_request]
+    early = [function for function in functions if not function.late and not function.sends_request]
     late = [function for function in functions if function.late]
     if early:
         meta = {"_meta": {"priority": _AFTER_LIMITS}}
         plugins["serverless-pre-function"] = _plugin("access", early) | meta
-    if asking:
-        plugins["serverless-post-function"] = _plugin("before_proxy", [*asking, *late, Function(PASS, {}, late=True)])
+    if sending:
+        plugins["serverless-post-function"] = _plugin("before_proxy", [*sending, *late, Function(PASS, {}, late=True)])
     elif late:
         plugins["serverless-post-function"] = _plugin("header_filter", late)
     return plugins

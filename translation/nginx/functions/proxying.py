@@ -16,9 +16,9 @@ return function(conf, ctx)
     ctx.ingress_nginx_refused, ctx.upstream_id = 503, errors.upstream
 end
 """
-"""Shows the error page of 503 if the backend has no endpoints; the gateway does not run `ASK` then."""
+"""Shows the error page of 503 if the backend has no endpoints; the gateway does not run `SEND_REQUEST` then."""
 
-ASK = f"""local core = require("apisix.core")
+SEND_REQUEST = f"""local core = require("apisix.core")
 local http = require("resty.http")
 local upstreams = require("apisix.upstream")
 local balancer = require("apisix.balancer")

@@ -169,7 +169,7 @@ class Config:
         value = self.given.get(key, "")
         return (networks(value) or ()) if value else ()
 
-    def words(self, key: str) -> tuple[str, ...]:
+    def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts separated by commas."""
         return tuple(part.strip() for part in self.text(key).split(",") if part.strip())
 

@@ -78,12 +78,12 @@ def judge(scope: Context, name: str, config: JsonObject, path: str, config_path:
     """
     review = _Review(scope, lambda steps: f"{config_path}.{_dotted(steps)}" if config_path and steps else path)
     stack = list(_start(review, name, config, ()))
-    while stack and _goes_on(review):
+    while stack and _continues(review):
         stack.extend(_step(review, stack.pop()))
     return _changed(config, review.changes)
 
 
-def _goes_on(review: _Review, cost: int = 1) -> bool:
+def _continues(review: _Review, cost: int = 1) -> bool:
     """Return whether to continue: not after enough problems, and not with an object that takes too long."""
     scope = review.scope
     before, scope.reviewed = scope.reviewed, scope.reviewed + cost
@@ -188,7 +188,7 @@ def _own(review: _Review, place: _Place) -> None:
 
 def _hosts(review: _Review, place: _Place) -> None:
     for key, value in place.value.items():
-        if not _goes_on(review):
+        if not _continues(review):
             return
         if isinstance(value, dict | list):
             _refuse_field(review, place, _UNKNOWN)
@@ -212,7 +212,7 @@ def _leaf(review: _Review, place: _Place) -> None:
         _refuse_field(review, place, _UNKNOWN)
     elif kind is not Kind.PLAIN:
         for value in values:
-            if not _goes_on(review):
+            if not _continues(review):
                 return
             _check(review, place, kind, value)
 
@@ -242,7 +242,7 @@ def _consumer_prefix(scope: Context) -> str:
 
 
 def _check_host(review: _Review, place: _Place, target: Target | None, form: str) -> None:
-    if target and _goes_on(review, _COST_OF_HOST):
+    if target and _continues(review, _COST_OF_HOST):
         review.problems += not check_address(review.scope, target.host, review.at(place.steps), port=target.port)
     elif not target:
         _wrong(review, place, f"{form}, without variables, user names and escapes")

@@ -17,7 +17,7 @@ def blocked(site: Site) -> Iterator[Branch]:
     if cidrs:
         yield Branch((("remote_addr", "ipmatch", list(cidrs)),), answer(403))
     for key, variable in (("block-user-agents", "http_user_agent"), ("block-referers", "http_referer")):
-        for word in site.config.words(key):
+        for word in site.config.texts(key):
             yield Branch((_matching(variable, word),), answer(403))
 
 

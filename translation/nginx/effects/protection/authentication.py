@@ -86,7 +86,7 @@ def authentication(site: Site) -> Authentication:
     """Return the authentication required by the annotations, or by the ConfigMap for every host."""
     if site.location.source is None:
         return Authentication()
-    if any(site.location.path.startswith(item) for item in site.config.words("no-auth-locations")):
+    if any(site.location.path.startswith(item) for item in site.config.texts("no-auth-locations")):
         return Authentication()
     wanted: JsonObject = {}
     if site.values.has("auth-type"):

@@ -24,7 +24,7 @@ def limits_id(site: Site) -> str:
         return ""
     builder = site.builder
     name = names.nginx_limits(source.meta.namespace, source.meta.name)
-    body = builder.stamp("plugin_configs", name)
+    body = builder.new_body("plugin_configs", name)
     body.pop("name", None)
     builder.record("plugin_configs", name, body | {"plugins": plugins})
     return builder.refer("plugin_configs", name)

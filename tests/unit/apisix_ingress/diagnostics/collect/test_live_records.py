@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from apisix_ingress.diagnostics.collect.gateway_state import SeenGateway
-from apisix_ingress.diagnostics.collect.live_records import Snapshot, beside
+from apisix_ingress.diagnostics.collect.live_records import Snapshot, with_gateway_defaults
 from apisix_ingress.diagnostics.reports.diff import Wanted, difference
 from apisix_ingress.diagnostics.reports.orphans import adoptions
 from apisix_ingress.model.records import Record
@@ -28,7 +28,7 @@ async def compared(there: Snapshot, here: Wanted) -> tuple[Snapshot, list[str]]:
 
     backend = make_backend(answer)
     try:
-        return await beside(there, here.desired, backend), asked
+        return await with_gateway_defaults(there, here.desired, backend), asked
     finally:
         await backend.aclose()
 

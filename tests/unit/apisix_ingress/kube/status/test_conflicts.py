@@ -16,7 +16,7 @@ FIRST_SECONDS, LONGEST_SECONDS = CONFLICT_SECONDS
 
 def make_contests(clock: FakeClock) -> StatusConflicts:
     contests = StatusConflicts(clock=clock, rng=random.Random(1))
-    contests.said(WEB, "ours")
+    contests.written(WEB, "ours")
     return contests
 
 
@@ -59,22 +59,22 @@ def test_a_status_of_an_earlier_term_is_not_restored() -> None:
 
 def test_our_own_writes_are_not_conflicts_before_their_response_or_after_the_next_write() -> None:
     contests = make_contests(FakeClock())
-    contests.saying(WEB, "first")
+    contests.sending(WEB, "first")
     got = [contests.overwritten(WEB, "first")]
-    contests.said(WEB, "first")
-    contests.saying(WEB, "second")
-    contests.said(WEB, "second")
-    contests.saying(WEB, "third")
-    contests.said(WEB, "third")
-    got += [contests.overwritten(WEB, words) for words in ("second", "third")]
+    contests.written(WEB, "first")
+    contests.sending(WEB, "second")
+    contests.written(WEB, "second")
+    contests.sending(WEB, "third")
+    contests.written(WEB, "third")
+    got += [contests.overwritten(WEB, part) for part in ("second", "third")]
     assert got == [None, None, None]
 
 
 def test_a_client_that_restores_our_previous_status_overwrites_us() -> None:
     contests = make_contests(FakeClock())
-    for words in ("first", "second"):
-        contests.saying(WEB, words)
-        contests.said(WEB, words)
+    for part in ("first", "second"):
+        contests.sending(WEB, part)
+        contests.written(WEB, part)
     assert contests.overwritten(WEB, "second") is None
     assert contests.overwritten(WEB, "first") is not None
 
@@ -82,10 +82,10 @@ def test_a_client_that_restores_our_previous_status_overwrites_us() -> None:
 @pytest.mark.parametrize("ends", ["the object", "the term"])
 def test_what_was_on_its_way_is_forgotten_with_its_object_and_its_term(ends: str) -> None:
     contests = make_contests(FakeClock())
-    contests.saying(WEB, "ours once")
+    contests.sending(WEB, "ours once")
     if ends == "the object":
         contests.forget(WEB)
     else:
         contests.clear()
-    contests.said(WEB, "ours")
+    contests.written(WEB, "ours")
     assert contests.overwritten(WEB, "ours once") is not None

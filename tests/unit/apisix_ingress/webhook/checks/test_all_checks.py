@@ -239,14 +239,14 @@ def test_unauthorized_clients_learn_nothing_of_secrets_and_other_namespaces(kind
     )
     answers = []
     for found in worlds:
-        checks = replace(make_checks(*around, *found), tells_others=False)
+        checks = replace(make_checks(*around, *found), shows_others=False)
         answers.append(ask(checks, manifest(spec, kind=kind)))
     assert answers == [ALLOWED] * len(worlds)
 
 
 def test_unknown_clients_learn_about_problems_in_the_object_itself() -> None:
     spec = {"hosts": ["a b"], "secret": {"name": "absent", "namespace": "default"}}
-    got = ask(replace(make_checks(), tells_others=False), manifest(spec, kind="ApisixTls"))
+    got = ask(replace(make_checks(), shows_others=False), manifest(spec, kind="ApisixTls"))
     assert got.denials[0].startswith("spec.hosts[0]: ")
     assert got.warnings == ()
 
@@ -259,4 +259,4 @@ def test_address_of_another_namespace_warns_authorized_clients_only() -> None:
     got = ask(checks, manifest(spec, kind="ApisixUpstream"))
     assert got.denials == ()
     assert "an address in another namespace" in got.warnings[0]
-    assert ask(replace(checks, tells_others=False), manifest(spec, kind="ApisixUpstream")) == ALLOWED
+    assert ask(replace(checks, shows_others=False), manifest(spec, kind="ApisixUpstream")) == ALLOWED

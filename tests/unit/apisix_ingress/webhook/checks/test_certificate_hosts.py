@@ -165,14 +165,14 @@ def asking(*hosts: str) -> JsonObject:
 OLD_OBJECT = {"creationTimestamp": "2020-01-01T00:00:00Z"}
 
 
-def owned(*hosts: str, before: Iterable[str] | None = None, tells_others: bool = True) -> Verdict:
+def owned(*hosts: str, before: Iterable[str] | None = None, shows_others: bool = True) -> Verdict:
     """Return the answer about an object that is older than the one that has `HOST`, in another namespace."""
     options = Options(host_ownership="namespace")
     victim = stored(asking(HOST), kind="ApisixRoute", namespace="victim", created="2026-01-01T00:00:00Z")
     mine = stored(asking(*(before or ())), kind="ApisixRoute", name="web", created="2020-01-01T00:00:00Z")
     checks = make_checks(make_service(), victim, *([mine] if before is not None else []), options=options)
     old = manifest(asking(*before), **OLD_OBJECT) if before is not None else None
-    return ask(replace(checks, tells_others=tells_others), manifest(asking(*hosts), **OLD_OBJECT), old)
+    return ask(replace(checks, shows_others=shows_others), manifest(asking(*hosts), **OLD_OBJECT), old)
 
 
 BELONGS = (
@@ -192,4 +192,4 @@ def test_a_host_that_was_named_before_does_not_keep_an_object_from_being_edited(
 
 
 def test_clients_without_access_do_not_learn_the_owner_of_a_host() -> None:
-    assert owned(HOST, before=["mine.example.org"], tells_others=False) == Verdict()
+    assert owned(HOST, before=["mine.example.org"], shows_others=False) == Verdict()

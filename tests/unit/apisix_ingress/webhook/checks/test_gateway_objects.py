@@ -44,7 +44,7 @@ def test_a_missing_backend_and_an_unsupported_field_are_warnings() -> None:
 
 def test_clients_that_may_not_learn_about_other_objects_are_warned_about_their_own() -> None:
     checks = make_checks(*SERVED)
-    checks = Checks(checks.world, checks.options, checks.books, checks.now, tells_others=False)
+    checks = Checks(checks.world, checks.options, checks.books, checks.now, shows_others=False)
     assert ask(checks, "HTTPRoute", ROUTE) == ALLOWED
     assert len(ask(checks, "HTTPRoute", {**ROUTE, "rules": "none"}).warnings) == 1
 

@@ -157,7 +157,7 @@ async def test_a_missing_plugin_triggers_a_reload_soon_but_not_immediately() -> 
     async def story() -> None:
         await reads_of(cached, 1)
         for _ in range(100):
-            cached.cache.ask()
+            cached.cache.request_refresh()
         await cached.clock.advance(SOONEST - 0.1)
         assert cached.reads == 1
         await cached.clock.advance(0.2)

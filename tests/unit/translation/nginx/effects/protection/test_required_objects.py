@@ -97,12 +97,14 @@ def test_a_backend_that_cannot_be_verified_as_its_host_requires_is_reported(name
 
     outcome = translated(wide, heir, pair)
 
-    told = {str(key): problem.message for key, problem in outcome.problems if "proxy-ssl-verify" in problem.path}
+    described = {str(key): problem.message for key, problem in outcome.problems if "proxy-ssl-verify" in problem.path}
     if namespace == "other":
-        assert told == {}
+        assert described == {}
     else:
-        assert set(told) == {"Ingress shop/heir"}
-        assert told["Ingress shop/heir"].startswith("inherited from Ingress shop/wide on the same host: the backend")
+        assert set(described) == {"Ingress shop/heir"}
+        assert described["Ingress shop/heir"].startswith(
+            "inherited from Ingress shop/wide on the same host: the backend"
+        )
 
 
 def test_objects_that_can_be_used_are_not_reported() -> None:
