@@ -1,7 +1,7 @@
 """A real browser for the stories of the status page, and the accessibility checker that runs in it.
 
-The browser is one that is installed: `$APISIX_INGRESS_CHROMIUM`, Chromium or Chrome on the path, or Playwright's.
-`python -m e2e.browser` installs what is missing, or explains how to install it without permission to do so. With
+It uses an installed browser: `$APISIX_INGRESS_CHROMIUM`, Chromium or Chrome on the path, or Playwright's. `python -m
+e2e.browser` installs what is missing, or explains how to install it without permission to do so. With
 `APISIX_INGRESS_BROWSER=required`, as in CI, stories fail instead of being skipped.
 """
 
@@ -58,8 +58,7 @@ def chromium(environ: Mapping[str, str] | None = None) -> Path:
 def axe(environ: Mapping[str, str] | None = None) -> Path:
     """Return the script of axe-core.
 
-    Raises:
-        BrowserError: It was not fetched yet.
+    Raises: BrowserError: It has not been downloaded yet.
     """
     path = _axe_path(os.environ if environ is None else environ)
     if not path.is_file():
@@ -96,8 +95,7 @@ def or_skip(locate: Callable[[], Path]) -> Path:
 def provide() -> None:
     """Install the browser and axe-core if they are missing.
 
-    Raises:
-        BrowserError: This user has no permission, or it failed.
+    Raises: BrowserError: This user is not permitted to install it, or the installation failed.
     """
     try:
         chromium()
@@ -147,11 +145,11 @@ def check_digest(content: bytes, want: str) -> None:
         BrowserError: It differs.
     """
     if base64.b64encode(hashlib.sha512(content).digest()).decode() != want:
-        raise BrowserError(f"axe-core {AXE_VERSION} is not what it was: its digest differs from the pinned one")
+        raise BrowserError(f"axe-core {AXE_VERSION} is not the pinned release: its digest differs")
 
 
 def main() -> int:
-    """Provide both; say what is missing, and fail only where they are required."""
+    """Provide both; report what is missing, and fail only where they are required."""
     try:
         provide()
     except (BrowserError, subprocess.TimeoutExpired, OSError) as error:

@@ -1,8 +1,9 @@
 """Canaries: the secrets that stories use, and the search for them in everything that the controller shows.
 
-A pytest plugin. The values that a story puts into a Secret, a consumer's credentials or an admin key are remembered;
-after each story the logs of all controllers, their pages and arguments, and the Events, statuses and ConfigMaps of the
-API server are searched. If one is found, the story fails; the message names the secret and the place, never the value.
+A pytest plugin. Remembers the values that a story puts into a Secret, a consumer's credentials or an admin key. After
+each story, the logs of all controllers, their pages and arguments, and the Events, statuses and ConfigMaps of the API
+server are searched for them. If one is found, the story fails; the message names the secret and the place, never the
+value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from e2e.cluster.client import KubeApiError, KubeClient, Manifest
 from e2e.controller import Controller, Gateway
 
 SHORTEST = 8
-"""A shorter value is not used as a canary: too many unrelated texts contain it."""
+"""Shorter values are not used as canaries: too many unrelated texts contain them."""
 
 PAGES = (
     *("/metrics", "/healthz", "/readyz", "/apisix/healthz"),
@@ -72,7 +73,7 @@ class Canaries:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Yield the forms of a secret: plain, as base64, in JSON, in a URL; of a private key two lines of its body."""
+    """Yield the forms of a secret: plain, base64, JSON, URL-encoded; for a private key, two lines of its body."""
     if "PRIVATE KEY" in value:
         lines = [line for line in value.splitlines() if len(line) >= _PEM_BODY and "-----" not in line]
         yield from lines[1:3] or lines
@@ -100,13 +101,13 @@ class Search:
         self._read: dict[Path, int] = {}
 
     def follow(self, controller: Controller, gateways: Mapping[str, Gateway]) -> None:
-        """Search what a controller shows from now on, including for the keys of its gateways."""
+        """Include the output of this controller in the search, and the keys of its gateways in the canaries."""
         self._controllers.append(controller)
         for name, gateway in gateways.items():
             self.canaries.plant(gateway.admin_key, f"admin key of cluster {name}")
 
     def leaks(self, api: KubeClient | None = None) -> list[str]:
-        """Return a line for each secret that is shown somewhere; logs are searched from where the last search ended."""
+        """Return a line for each secret that was leaked; logs are searched from where the last search ended."""
         places = (*self._of_controllers(), *(_of_api(api) if api is not None else ()))
         return sorted({f"{what} in {place}" for place, text in places for what in self.canaries.leaks(text)})
 
@@ -126,7 +127,7 @@ class Search:
         with log.open("rb") as file:
             file.seek(self._read.get(log, 0))
             rest = file.read()
-        # The last line may be half written: it is read again, whole.
+        # The last line may be incomplete; the next search reads it again.
         self._read[log] = self._read.get(log, 0) + rest.rfind(b"\n") + 1
         return rest.decode(errors="replace")
 
@@ -154,7 +155,7 @@ def _at(kind: str, item: Manifest) -> str:
 
 @contextmanager
 def planted(search: Search) -> Iterator[None]:
-    """Register every Secret and consumer that is sent, and every controller that is created."""
+    """Register every Secret and consumer sent to the API server, and every controller created."""
     send, make = KubeClient.request, Controller.__init__
 
     def request(self: KubeClient, method: str, path: str, *, body: Any = None, **rest: Any) -> Manifest:
@@ -176,7 +177,7 @@ def planted(search: Search) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def canary_search() -> Iterator[Search]:
-    """The search of the session; the last output is searched at its end."""
+    """The search of the session; its teardown searches the remaining output."""
     search = Search()
     with planted(search):
         yield search
@@ -198,7 +199,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     trouble: Exception | None = None
     try:
         leaks = search.leaks(api) if search is not None else []
-    except Exception as error:  # whatever it is, what the story made has to be cleared away first
+    except Exception as error:  # report any error only after the objects of the story have been removed
         trouble = error
     yield
     if trouble is not None:

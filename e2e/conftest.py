@@ -1,7 +1,7 @@
-"""Fixtures of all stories: an API server with the CRDs, a gateway with a data plane, and a controller.
+"""Fixtures of all stories: an API server with the CRDs, a gateway with a data plane and a controller.
 
 A story that needs a controller or gateway of its own labels its namespace `e2e-controller: own`: the shared controller
-leaves such namespaces alone, so that two controllers never write the status of one object.
+ignores such namespaces, so that two controllers never write the status of the same object.
 """
 
 import secrets
@@ -36,12 +36,12 @@ SHARED_SELECTOR = "e2e-controller!=own"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that name another cluster or gateway."""
     group = parser.getgroup("e2e")
-    group.addoption("--cluster", choices=["local", "kind"], default="local", help="where the API server comes from")
+    group.addoption("--cluster", choices=["local", "kind"], default="local", help="how the API server is provided")
     group.addoption("--kubeconfig", default="", help="with --cluster=kind: the kubeconfig of the kind cluster")
     group.addoption("--admin-url", default="", help="a running gateway's Admin API instead of the development gateway")
-    group.addoption("--admin-key", default="", help="its admin key")
-    group.addoption("--proxy-url", default="", help="where it takes HTTP")
-    group.addoption("--tls-address", default="", help="host:port where it takes TLS")
+    group.addoption("--admin-key", default="", help="the admin key of that gateway")
+    group.addoption("--proxy-url", default="", help="its address for HTTP")
+    group.addoption("--tls-address", default="", help="its host:port for TLS")
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def kubeconfig(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture(scope="session")
 def cluster_api(api: KubeClient) -> KubeClient:
-    """The API server with our CRDs installed."""
+    """The API server with the CRDs of this project installed."""
     api.apply(crds.manifests())
     return api
 
@@ -102,7 +102,7 @@ StartController = Callable[..., Controller]
 
 @pytest.fixture
 def start_controller(cluster_api: KubeClient, kubeconfig: Path, tmp_path: Path) -> Iterator[StartController]:
-    """A function that starts a controller of the test's own; all of them are stopped at the end.
+    """A function that starts another controller for this test; all of them are stopped at the end.
 
     It serves the namespaces that match `selector`, e.g. `e2e-story=restart`; label them with `OWN` as well.
     """

@@ -36,15 +36,15 @@ class Controller:
     """One controller process. A context manager starts and stops it.
 
     Args:
-        root: A folder of its own: configuration and log go there.
+        root: A folder for its configuration and log, not shared with another process.
         kubeconfig: The API server; None with `manifests`.
         gateways: Gateway cluster name → gateway.
-        manifests: A folder to take the objects from instead.
-        kubernetes: Settings over the defaults of the section `kubernetes`.
-        sync: Settings over the defaults of every cluster's `sync`.
-        webhook: The section `webhook`; None: it is left out.
-        gateway_api: The section `gateway_api`; None: it is left out.
-        ingress_nginx: The section `ingress_nginx`; None: it is left out.
+        manifests: A folder to read the objects from instead.
+        kubernetes: Settings that override the defaults of the section `kubernetes`.
+        sync: Settings that override the defaults of every cluster's `sync`.
+        webhook: The section `webhook`; None omits it.
+        gateway_api: The section `gateway_api`; None omits it.
+        ingress_nginx: The section `ingress_nginx`; None omits it.
         name: Shown in error messages; two replicas need two names.
         level: Of the log.
         port: Where its own pages are; 0: any free port.
@@ -110,20 +110,19 @@ class Controller:
     def start(self, *, wait: bool = True) -> None:
         """Start it; with `wait` return once it is ready.
 
-        Raises:
-            AssertionError: It ended, or was not ready in time; the message contains the end of its log.
+        Raises: AssertionError: It exited, or was not ready in time; the message contains the end of its log.
         """
         self.process.start()
         if wait:
             self.wait_ready()
 
     def stop(self) -> int | None:
-        """End it with SIGTERM; return its exit status."""
+        """Stop it with SIGTERM; return its exit status."""
         self.process.stop(STOP_GRACE)
         return self.process.returncode
 
     def wait_ready(self, timeout: float = READY_TIMEOUT) -> None:
-        """Return when /readyz reports it."""
+        """Wait until /readyz reports that it is ready."""
         wait_until(self._ready_or_dead, bool, f"{self.name} to be ready", timeout)
 
     def _ready_or_dead(self) -> bool:
@@ -132,14 +131,14 @@ class Controller:
         return self.probe("/readyz")[0] == 200
 
     def probe(self, path: str) -> tuple[int, str]:
-        """Return status and body of one of its own pages; status 0 while it does not respond."""
+        """Return status and body of one of its HTTP endpoints; status 0 while it does not respond."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=5) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
         except (OSError, http.client.HTTPException):
-            # It is not running, or was killed while it responded.
+            # It is not running, or was killed during the response.
             return 0, ""
 
     def metric(self, name: str, **labels: str) -> float:
@@ -153,16 +152,16 @@ class Controller:
 
     @property
     def url(self) -> str:
-        """The URL of its own pages."""
+        """The base URL of its HTTP endpoints."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def leads(self) -> bool:
-        """Whether it holds the lease, by its own metrics."""
+        """Whether it holds the lease, according to its own metrics."""
         return self.metric("apisix_ingress_controller_is_leader") == 1
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
-        """Return what it logged, or the log events of one name."""
+        """Return its log events, or those with one name."""
         lines = whole_lines(self.process.log) if self.process.log.exists() else []
         parsed = [json.loads(line) for line in lines if line.startswith("{")]
         return [event for event in parsed if not name or event.get("event") == name]

@@ -1,4 +1,4 @@
-"""One object of every kind that owns records, and what stories of all kinds read: records whole, conditions at once."""
+"""One object of every kind that owns records, and the reads that stories about all kinds share: records, conditions."""
 
 import json
 import secrets
@@ -26,7 +26,7 @@ def custom(kind: str, name: str, **spec: Any) -> Manifest:
 
 
 def stream_route(name: str, port: int, service: str = "web") -> Manifest:
-    """Return an ApisixRoute of one TCP rule."""
+    """Return an ApisixRoute with one TCP rule."""
     backend = {"serviceName": service, "servicePort": 80}
     rule = {"name": "rule", "protocol": "TCP", "match": {"ingressPort": port}, "backend": backend}
     return custom("ApisixRoute", name, stream=[rule])
@@ -41,14 +41,14 @@ def certificate(name: str, host: str) -> Manifest:
 
 
 def metadata_of(plugin: str, metadata: Mapping[str, Any]) -> Manifest:
-    """Return the ConfigMap with the metadata of a plugin of the cluster `default`."""
+    """Return the ConfigMap with the metadata of a plugin for the cluster `default`."""
     listed = [{"cluster": "default", "plugins": [{"name": plugin, "metadata": dict(metadata)}]}]
     body = {"data": {"config.yaml": json.dumps(listed)}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": METADATA}, **body}
 
 
 def of_every_kind(stage: Stage) -> list[Manifest]:
-    """Return objects of every kind that together have a record of every kind."""
+    """Return objects of every kind, which together generate a record of every kind."""
     pair = {"name": "web", "namespace": stage.namespace}
     plugins = [{"name": "cors", "enable": True}]
     found = [
@@ -68,7 +68,7 @@ def of_every_kind(stage: Stage) -> list[Manifest]:
 
 
 def wait_every_kind(stage: Stage) -> Records:
-    """Wait until the gateway has a record of every kind, and pods; return them."""
+    """Wait until the gateway has a record of every kind and upstreams have nodes; return the records."""
 
     def complete(found: Records) -> bool:
         kinds = {key.partition("/")[0] for key in found}
@@ -79,7 +79,7 @@ def wait_every_kind(stage: Stage) -> Records:
 
 
 def statuses(stage: Stage, kinds: tuple[str, ...] = NAMESPACED) -> dict[str, str]:
-    """Return `Kind name` → status of the condition of the present generation, empty while there is none."""
+    """Return `Kind name` → status of the condition for the current generation, empty if there is none yet."""
     found: dict[str, str] = {}
     for kind in kinds:
         for item in stage.api.objects(kind, namespace=stage.namespace):
@@ -90,5 +90,5 @@ def statuses(stage: Stage, kinds: tuple[str, ...] = NAMESPACED) -> dict[str, str
 
 
 def count(gateway: DevGateway, kind: str) -> int:
-    """Return how many records of a kind there are."""
+    """Return the number of records of a kind."""
     return len(gateway.records(kind))

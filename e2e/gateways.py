@@ -1,4 +1,4 @@
-"""A gateway that runs already, named by its addresses: stories run against it as against the development gateway."""
+"""A gateway that is already running: stories run against it in the same way as against the development gateway."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

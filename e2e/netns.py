@@ -1,7 +1,7 @@
-"""Runs a command in a network namespace of its own, in which every address of the pod range answers.
+"""Runs a command in a separate network namespace, in which every address of the pod range is local.
 
-Kubernetes refuses loopback addresses in endpoints, so pods need addresses of their own: a `local` route over the
-whole pod range lets any process listen on any of them. Only namespaces and routes live here; who listens is up to
+Kubernetes rejects loopback addresses in endpoints, so pods need addresses of their own: a `local` route over the whole
+pod range lets any process listen on any of them. This module sets up namespaces and routes only; the listeners are in
 `e2e.workload`. Usage: `python -m e2e.netns [--publish PORT]... -- CMD...`; a published port of 127.0.0.1 can be reached
 from outside as well.
 """
@@ -23,7 +23,7 @@ from e2e.cluster.forward import run_with_ports
 
 POD_RANGE = ipaddress.IPv4Network("10.244.0.0/16")
 CLIENT_RANGES = tuple(map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""Documentation networks (RFC 5737), from whose addresses clients may come."""
+"""Documentation networks (RFC 5737): clients may use their addresses."""
 POD_RANGE_V6 = ipaddress.IPv6Network("fd00:10:244::/64")
 PodRange = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -40,11 +40,11 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 
 
 class NamespaceError(Exception):
-    """The machine does not let us make a network namespace; the message names the remedy."""
+    """The machine does not permit creating a network namespace; the message names the remedy."""
 
 
 def in_namespace() -> bool:
-    """Return whether the pod range answers here, i.e. whether one of its addresses can be bound."""
+    """Return whether the pod range is local here, i.e. whether one of its addresses can be bound."""
     probe = str(POD_RANGE.broadcast_address - 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
@@ -100,7 +100,7 @@ def enter() -> None:
 def main(argv: Sequence[str]) -> int:
     """Enter the namespace and run the command there."""
     parser = argparse.ArgumentParser(
-        prog="python -m e2e.netns", description="Run a command where every address of the pod range answers."
+        prog="python -m e2e.netns", description="Run a command where every address of the pod range is local."
     )
     parser.add_argument("--publish", type=int, action="append", default=[], metavar="PORT", help="reachable outside")
     parser.add_argument("command", nargs="+", metavar="-- CMD")
@@ -108,7 +108,7 @@ def main(argv: Sequence[str]) -> int:
     command: list[str] = args.command
     try:
         listeners = [_listen(port) for port in args.publish]
-        # Ports can only be published out of a namespace made here.
+        # Ports can only be published from a namespace that this program creates.
         if listeners or not in_namespace():
             enter()
         if listeners:
@@ -150,7 +150,7 @@ def _refused(error: OSError) -> str:
 
 
 def _map_ids(uid: int, gid: int) -> None:
-    # The user stays who he is, so that files and caches belong to the same person inside and outside.
+    # The user id stays the same, so that files and caches have the same owner inside and outside.
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(id_map(uid, uid))
     Path("/proc/self/gid_map").write_text(id_map(gid, gid))
@@ -165,7 +165,7 @@ def _set_up() -> None:
     except OSError as e:
         raise NamespaceError(f"cannot set up the network namespace: {e}") from e
     _write_sysctl("net/ipv4/ip_unprivileged_port_start", "0")
-    # A machine may have IPv6 switched off; then there are no IPv6 pods, all else works.
+    # IPv6 may be disabled on the machine; then there are no IPv6 pods, and everything else works.
     if _write_sysctl("net/ipv6/ip_nonlocal_bind", "1"):
         try:
             _add_route(POD_RANGE_V6, oif)

@@ -1,6 +1,6 @@
-"""A scene on the shared gateway and controller: a namespace with pods, and the few moves that most stories are made of.
+"""A namespace with pods, served by the shared gateway and controller, and the operations that most stories need.
 
-What a story shows is in its test; stories that need a gateway or controller of their own play elsewhere.
+The stories contain the assertions; stories with their own gateway or controller use `e2e.story`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ ANNOTATION = "k8s.apisix.apache.org/"
 
 
 def rule(name: str, match: Mapping[str, Any], service: str = "web", port: int | str = 80, **fields: Any) -> Manifest:
-    """Return a rule of an ApisixRoute to one port of a Service; `fields` come over it."""
+    """Return a rule of an ApisixRoute to one port of a Service; `fields` override its fields."""
     backend = {"serviceName": service, "servicePort": port}
     return {"name": name, "match": dict(match), "backends": [backend], **fields}
 
@@ -33,7 +33,7 @@ def plugin(name: str, config: Mapping[str, Any] | None = None, **fields: Any) ->
 
 
 def path(path: str, service: str, port: int | str = 80, kind: str = "Prefix") -> Manifest:
-    """Return a path of an Ingress; a text for the port is its name."""
+    """Return a path of an Ingress; a string for the port is its name."""
     return {"path": path, "pathType": kind, "backend": backend(service, port)}
 
 
@@ -43,7 +43,7 @@ def backend(service: str, port: int | str = 80) -> Manifest:
 
 
 def addresses(upstream: Mapping[str, Any] | None) -> list[tuple[str, int]]:
-    """Return host and port of each node of an upstream record, sorted."""
+    """Return the host and port of each node of an upstream record, sorted."""
     return sorted((node["host"], node["port"]) for node in (upstream or {}).get("nodes", ()))
 
 
@@ -57,7 +57,7 @@ def shares(**requests: int) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a story plays with."""
+    """The namespace of a story, and clients for its gateway."""
 
     api: KubeClient
     pods: PodFactory
@@ -71,7 +71,7 @@ class Scene:
 
     @property
     def host(self) -> str:
-        """A host of the story's own."""
+        """A host that only this story uses."""
         return f"{self.namespace}.example.org"
 
     # -- objects
@@ -79,7 +79,7 @@ class Scene:
     def apply(
         self, kind: str, name: str, *, namespace: str = "", labels: Mapping[str, str] | None = None, **body: Any
     ) -> Manifest:
-        """Apply an object of any kind; `body` are its fields beside metadata, mostly `spec`."""
+        """Apply an object of any kind; `body` has its fields other than metadata, usually `spec`."""
         metadata = {"name": name, "namespace": namespace or self.namespace, "labels": dict(labels or {})}
         api_version = self.api.resource(kind).api_version
         return self.api.apply({"apiVersion": api_version, "kind": kind, "metadata": metadata, **body})[0]
@@ -91,7 +91,7 @@ class Scene:
     def ingress(
         self, name: str, *rules: Manifest, annotations: Mapping[str, str] | None = None, **spec: Any
     ) -> Manifest:
-        """Apply an Ingress of class `apisix`; annotations go without their prefix."""
+        """Apply an Ingress of class `apisix`; annotations are specified without their prefix."""
         metadata = {
             "name": name,
             "namespace": self.namespace,
@@ -104,11 +104,11 @@ class Scene:
         return self.api.apply(manifest)[0]
 
     def secret(self, name: str, **data: str) -> Manifest:
-        """Apply a Secret of texts."""
+        """Apply a Secret with string values."""
         return self.apply("Secret", name, stringData=data)
 
     def serve(self, *names: str, **pod: Any) -> list[Pod]:
-        """Make a pod for each name and the Service of that name in front of it."""
+        """Create a pod for each name, and the Service of that name that selects it."""
         made = [self.pods.create(name, **pod) for name in names]
         for name in names:
             self.pods.service(name, {"app": name})
@@ -126,7 +126,7 @@ class Scene:
 
     def wait_ingress(self, name: str, routes: int) -> None:
         """Wait until an Ingress has this many routes and every upstream of the namespace has a node."""
-        # Routes are written last.
+        # Routes are written after their upstreams.
         wait_until(lambda: len(self.ingress_routes(name)), lambda got: got == routes, f"{routes} routes of {name}")
         wait_until(self._without_nodes, lambda names: not names, "every upstream to have a node")
 
@@ -135,15 +135,15 @@ class Scene:
         self.wait_record("upstreams", name, lambda found: addresses(found) == sorted(want), f"to have {want}")
 
     def _without_nodes(self) -> list[str]:
-        # The condition is true as soon as the records in sync; endpoints are published a little after the pods.
+        # The condition is True as soon as the records are in sync; endpoints are published shortly after the pods.
         return [name for name in self.names("upstreams") if not (self.record("upstreams", name) or {}).get("nodes")]
 
     def wait_synced(self, kind: str, name: str) -> Manifest:
-        """Wait until the condition says that the present generation is at the gateway; return the object."""
+        """Wait until the condition says that the gateway has the current generation; return the object."""
         return self._wait_condition(kind, name, "True", "Sync Successfully")
 
     def wait_aborted(self, kind: str, name: str, *words: str) -> Manifest:
-        """Wait until the condition of the present generation is False with these words; return the object."""
+        """Wait until the condition for the current generation is False with these strings; return the object."""
         return self._wait_condition(kind, name, "False", *words)
 
     def _wait_condition(self, kind: str, name: str, status: str, *words: str) -> Manifest:
@@ -162,32 +162,32 @@ class Scene:
     # -- requests
 
     def send(self, path: str = "/", *, host: str = "", **request: Any) -> Answer:
-        """Send one request to the story's host, or to another one."""
+        """Send one request to the story's host, or to another host."""
         return self.traffic.send(host or self.host, path, **request)
 
     def until_pod(self, pod: str, path: str = "/", *, host: str = "", **request: Any) -> Answer:
-        """Send a request until this pod answers it."""
+        """Send requests until this pod responds."""
         return self.traffic.until(lambda answer: answer.pod == pod, host or self.host, path, **request)
 
     def until_status(self, status: int, path: str = "/", *, host: str = "", **request: Any) -> Answer:
-        """Send a request until its answer has this status."""
+        """Send requests until a response has this status."""
         return self.traffic.until_status(status, host or self.host, path, **request)
 
     # -- records
 
     def record(self, kind: str, name: str) -> Mapping[str, Any] | None:
-        """Return the record of a name; the namespace is put before it: `web_80`; for an Ingress see `routes`."""
+        """Return a record by its name without the namespace prefix: `web_80`; for an Ingress see `ingress_routes`."""
         found = self.gateway.records(kind).values()
         return next((each for each in found if each.get("name") == f"{self.namespace}_{name}"), None)
 
     def names(self, kind: str) -> set[str]:
-        """Return the names of the story's records of a kind, without the namespace."""
+        """Return the names of the story's records of a kind, without the namespace prefix."""
         begin = f"{self.namespace}_"
         found = (str(each.get("name", "")) for each in self.gateway.records(kind).values())
         return {name.removeprefix(begin) for name in found if name.startswith(begin)}
 
     def ingress_routes(self, name: str) -> list[Mapping[str, Any]]:
-        """Return the route records of an Ingress, by their paths."""
+        """Return the route records of an Ingress by path."""
         begin = f"ing_{self.namespace}_{name}_"
         found = [each for each in self.gateway.records("routes").values() if each.get("name", "").startswith(begin)]
         return sorted(found, key=lambda each: (each.get("host", ""), each["uris"]))
@@ -195,12 +195,12 @@ class Scene:
     def wait_record(
         self, kind: str, name: str, until: Callable[[Mapping[str, Any] | None], bool], what: str
     ) -> Mapping[str, Any]:
-        """Read a record until `until` holds for it (None: there is none) and return it, {} for none."""
+        """Read a record until `until` holds for it (None if it does not exist) and return it, or {}."""
         return wait_until(lambda: self.record(kind, name), until, f"record {kind} {name} {what}") or {}
 
 
 async def websocket(scene: Scene, path: str, text: str) -> str:
-    """Say something over a WebSocket and return what comes back; "refused" when there is none."""
+    """Send a text over a WebSocket and return the reply; "refused" if the connection is not upgraded."""
     url, headers = f"{scene.gateway.proxy_url}{path}", {"Host": scene.host}
     async with ClientSession() as session:
         try:

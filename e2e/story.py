@@ -1,6 +1,6 @@
-"""A stage of a story's own: a namespace that the shared controller leaves alone, a gateway, controllers between them.
+"""A separate environment for one story: a namespace that the shared controller ignores, a gateway, and controllers.
 
-Also the objects that such stories write most, and what is read off them. What a story shows is in its test.
+Also builds the objects that such stories use most, and reads their conditions. The stories contain the assertions.
 """
 
 import secrets
@@ -32,7 +32,7 @@ def route(
     plugins: Mapping[str, Mapping[str, Any]] | None = None,
     **http: Any,
 ) -> Manifest:
-    """Return an ApisixRoute of one rule from a host to port 80 of a Service; `http` are further fields of the rule."""
+    """Return an ApisixRoute with one rule, from a host to port 80 of a Service; `http` adds fields to the rule."""
     rule: Manifest = {
         "name": "rule",
         "match": {"hosts": [host], "paths": [path]},
@@ -50,13 +50,13 @@ def route(
 
 
 def condition(item: Manifest | None) -> Manifest:
-    """Return the condition of an object of ours, {} while it has none."""
+    """Return the condition of an ApisixRoute or similar object, {} if it has none yet."""
     conditions = ((item or {}).get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each["type"] == "ResourcesAvailable"), {})
 
 
 def says(status: str, *words: str) -> Callable[[Manifest | None], bool]:
-    """Return a predicate: the condition of the object's present generation has this status and these words."""
+    """Return a predicate: the condition for the current generation has this status and contains these strings."""
 
     def holds(item: Manifest | None) -> bool:
         found = condition(item)
@@ -67,18 +67,18 @@ def says(status: str, *words: str) -> Callable[[Manifest | None], bool]:
 
 
 def put_paths(gateway: DevGateway, after: int = 0) -> list[str]:
-    """Return the paths of the writes that were carried out, in their order."""
+    """Return the paths of the successful writes, in order."""
     return [line["path"].removeprefix("/apisix/admin") for line in gateway.write_log(after) if line["status"] in DONE]
 
 
 def through(gateway: DevGateway) -> Traffic:
-    """Return who sends requests through a gateway."""
+    """Return a client for requests through a gateway."""
     return Traffic(gateway.proxy_url, gateway.tls_address)
 
 
 @dataclass
 class Stage:
-    """What a story of its own plays on. `selector` matches its namespaces alone."""
+    """The environment of one story. `selector` matches only its namespaces."""
 
     api: KubeClient
     pods: PodFactory
@@ -95,7 +95,7 @@ class Stage:
 
     @property
     def host(self) -> str:
-        """A host of the story's own."""
+        """A host that only this story uses."""
         return f"{self.namespace}.example.org"
 
     @property
@@ -116,7 +116,7 @@ class Stage:
         return started
 
     def another_gateway(self) -> DevGateway:
-        """Start one more gateway."""
+        """Start another gateway."""
         return self._stack.enter_context(DevGateway())
 
     def apply(self, source: Manifest | list[Manifest]) -> list[Manifest]:
@@ -124,34 +124,34 @@ class Stage:
         return self.api.apply(source, namespace=self.namespace)
 
     def another_namespace(self, prefix: str = "e2e") -> AbstractContextManager[str]:
-        """Make a second namespace of the story."""
+        """Create a second namespace for the story."""
         return self.api.namespace(prefix, labels=OWN | {"e2e-story": self.mark})
 
     @contextmanager
     def another_tenant(self, pod: str, servers: EchoServers) -> Iterator[PodFactory]:
-        """Make a second namespace of the story, with a pod and a Service of its name."""
+        """Create a second namespace for the story, with a pod and a Service of the same name."""
         with self.another_namespace() as namespace, PodFactory(self.api, namespace, servers) as pods:
             pods.create(pod)
             pods.service(pod, {"app": pod})
             yield pods
 
     def serve(self, name: str = "web") -> None:
-        """Make a pod and the Service in front of it; return when its address is published.
+        """Create a pod and a Service that selects it; return when the pod's address is published.
 
-        Otherwise a controller may write an upstream without nodes first, and once more when they come.
+        Otherwise a controller may first write an upstream without nodes, and write it again when the nodes are known.
         """
         self.pods.create(name)
         self.pods.service(name, {"app": name})
         self.pods.wait_published(name, 1)
 
     def wait_route(self, until: Callable[[Manifest | None], bool], what: str, name: str = "web") -> Manifest:
-        """Wait for something to hold for an ApisixRoute."""
+        """Wait until a predicate holds for an ApisixRoute."""
         return self.api.wait("ApisixRoute", name, until, what, namespace=self.namespace)
 
 
 @pytest.fixture
 def stage(cluster_api: KubeClient, echo_servers: EchoServers, start_controller: StartController) -> Iterator[Stage]:
-    """A namespace, pods, a gateway; its controllers end before the gateway does."""
+    """A namespace, pods and a gateway; its controllers are stopped before the gateway."""
     mark = secrets.token_hex(3)
     with ExitStack() as stack:
         namespace = stack.enter_context(cluster_api.namespace(labels=OWN | {"e2e-story": mark}))
@@ -162,6 +162,6 @@ def stage(cluster_api: KubeClient, echo_servers: EchoServers, start_controller: 
 
 @pytest.fixture
 def tenant(stage: Stage) -> Iterator[str]:
-    """A second namespace of the story, whose objects refer to the first."""
+    """A second namespace of the story, whose objects refer to those of the first."""
     with stage.another_namespace() as name:
         yield name

@@ -1,4 +1,4 @@
-"""Work in a thread beside a story until it has seen enough; an error there fails the story."""
+"""Repeats a call in a thread while a story runs; an error in the thread fails the story."""
 
 import threading
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from types import TracebackType
 from typing import Self
 
 LAST_CALL = 30.0
-"""Seconds that the call under way has when it is stopped."""
+"""Time limit in seconds for the last call after `stop`."""
 
 
 class Stream:
-    """Calls a function with a rising number again and again, in a thread, until it is stopped. A context manager."""
+    """Calls a function repeatedly with an increasing number, in a thread, until it is stopped. A context manager."""
 
     def __init__(self, work: Callable[[int], None], *, pause: float = 0.02) -> None:
         self._work, self._pause = work, pause

@@ -1,4 +1,4 @@
-"""Requests through a gateway's data plane, and what came back. Every request is new: no retries, no pooled state."""
+"""Requests through a gateway's data plane, and the responses; each on a new connection, without retries."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ LIVE_TIMEOUT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request got. `status` is 0 when the connection failed; then `text` says how."""
+    """The response to a request. `status` is 0 if the connection failed; then `text` has the error."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -29,12 +29,12 @@ class Answer:
 
     @property
     def pod(self) -> str:
-        """The pod that answered, or empty."""
+        """The pod that responded, or an empty string."""
         return self.headers.get("x-pod", "")
 
     @property
     def seen(self) -> dict[str, Any]:
-        """The request as the pod saw it."""
+        """The request as the pod received it."""
         got: dict[str, Any] = json.loads(self.text)
         return got
 
@@ -43,8 +43,7 @@ class Traffic:
     """Sends requests to one gateway.
 
     Args:
-        proxy_url: Where it takes HTTP.
-        tls_address: host:port where it takes TLS, or empty.
+        proxy_url: Its URL for HTTP. tls_address: Its host:port for TLS, or empty.
     """
 
     def __init__(self, proxy_url: str, tls_address: str = "") -> None:
@@ -66,7 +65,7 @@ class Traffic:
         return _exchange(connection, method, path, {"Host": host, **(headers or {})}, body)
 
     def send_tls(self, sni: str, path: str = "/", *, context: ssl.SSLContext | None = None) -> tuple[Answer, str]:
-        """Send one request over TLS; return the answer and the certificate (DER, hex) that was shown."""
+        """Send one request over TLS; return the response and the server's certificate (DER, hex)."""
         assert self._tls_address, "this gateway has no TLS listener"
         tls_host, _, tls_port = self._tls_address.rpartition(":")
         trust = context or _trusting()
@@ -83,27 +82,27 @@ class Traffic:
             return Answer(0, text=repr(error)), ""
 
     def until(self, wanted: Callable[[Answer], bool], host: str, path: str = "/", **request: Any) -> Answer:
-        """Send a request again and again until its answer is as wanted; the bound is for a loaded machine."""
-        what = f"the wanted answer for {host}{path}"
+        """Send requests until a response is as wanted; the time limit allows for a loaded machine."""
+        what = f"the wanted response for {host}{path}"
         return wait_until(lambda: self.send(host, path, **request), wanted, what, LIVE_TIMEOUT)
 
     def until_status(self, status: int, host: str, path: str = "/", **request: Any) -> Answer:
-        """Send a request again and again until its answer has this status."""
+        """Send requests until a response has this status."""
         return self.until(lambda answer: answer.status == status, host, path, **request)
 
     def counts(self, requests: int, host: str, path: str = "/", **request: Any) -> Counter[str]:
-        """Send many requests; return how many each pod answered, other answers by their status."""
+        """Send many requests; return the number of responses by pod, or by status if no pod responded."""
         answers = (self.send(host, path, **request) for _ in range(requests))
         return Counter(answer.pod or str(answer.status) for answer in answers)
 
 
 class RequestLoop(Stream):
-    """Sends one request after the other in a thread, until it is stopped, and keeps every answer."""
+    """Sends one request after another in a thread until it is stopped, and keeps every response."""
 
     def __init__(self, traffic: Traffic, host: str, path: str = "/", *, pause: float = 0.005) -> None:
         super().__init__(self._send, pause=pause)
         self.answers: list[tuple[float, Answer]] = []
-        """(monotonic seconds at which the request began, answer)."""
+        """(monotonic time in seconds when the request began, response)."""
         self._traffic, self._host, self._path = traffic, host, path
 
     def __exit__(
@@ -115,7 +114,7 @@ class RequestLoop(Stream):
 
     @property
     def failures(self) -> list[tuple[float, Answer]]:
-        """Every answer that was not 200."""
+        """Every response other than 200."""
         return [(at, answer) for at, answer in self.answers if answer.status != 200]
 
     def _send(self, _number: int) -> None:
@@ -138,7 +137,7 @@ def _exchange(
 
 
 def _trusting() -> ssl.SSLContext:
-    """Return a context that takes any certificate: stories look at which one was shown."""
+    """Return a context that accepts any certificate: stories check which one the server sent."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,7 +1,7 @@
-"""Pods without a kubelet: created through the API, served over HTTP on their own addresses.
+"""Simulates pods without a kubelet: they are created through the API and respond over HTTP on their own addresses.
 
-The status a kubelet would write is written here; what follows from it (Endpoints, EndpointSlices) is left to the real
-controllers. Needs the pod range to answer: run under `python -m e2e.netns --`.
+This module writes the status that a kubelet would write; the real controllers create Endpoints and EndpointSlices from
+it. The pod range must be local: run under `python -m e2e.netns --`.
 """
 
 import ipaddress
@@ -27,7 +27,7 @@ STOP_TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """One pod that was created here. `ports` is port name → number."""
+    """One simulated pod. `ports` is port name → number."""
 
     name: str
     namespace: str
@@ -42,10 +42,10 @@ class Pod:
 
 
 class PodNetwork:
-    """Hands out addresses of the pod range, none of them twice."""
+    """Allocates addresses of the pod range, each only once."""
 
     def __init__(self) -> None:
-        # The first /24 is left to whoever wants fixed addresses, e.g. external nodes in a story.
+        # The first /24 is reserved for fixed addresses, e.g. external nodes in a story.
         self._numbers = itertools.count(256)
 
     def allocate(self) -> tuple[str, str]:
@@ -61,7 +61,7 @@ NETWORK = PodNetwork()
 
 
 class PodFactory:
-    """Makes, changes and ends pods in one namespace. A context manager: at the end every pod of it is gone."""
+    """Creates, changes and terminates pods in one namespace. A context manager: it removes every pod at the end."""
 
     def __init__(self, api: KubeClient, namespace: str, servers: EchoServers) -> None:
         self.namespace = namespace
@@ -94,10 +94,10 @@ class PodFactory:
         dual_stack: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> Pod:
-        """Create a pod that serves; returns when it answers on its address and its status is updated.
+        """Create a pod that serves; return when it responds on its address and its status is updated.
 
         Args:
-            name: unique in the namespace; one is made up when empty.
+            name: unique in the namespace; generated when empty.
             labels: by default `app: <name>`.
             ports: port name → number; by default `{"http": 80}`.
             node: an existing Node.
@@ -130,7 +130,7 @@ class PodFactory:
         self._set_ready(pod, True)
 
     def unready(self, pod: Pod) -> None:
-        """Let its readiness probe fail; it serves on, as such pods often do."""
+        """Let its readiness probe fail; it continues to serve, as such pods often do."""
         self._set_ready(pod, False)
 
     def relabel(self, pod: Pod, labels: Mapping[str, str | None]) -> None:
@@ -138,14 +138,14 @@ class PodFactory:
         self._api.patch("Pod", pod.name, {"metadata": {"labels": dict(labels)}}, namespace=self.namespace)
 
     def stop_serving(self, pod: Pod) -> None:
-        """Refuse connections at its address while the API still calls it ready: a pod that has just died."""
+        """Refuse connections at its address while its status is still ready: a pod that has just died."""
         self._servers.drop(pod.address)
 
     def terminate(self, pod: Pod, *, grace: float = DEFAULT_GRACE, wait: bool = False) -> None:
         """Delete the pod as `kubectl delete` does: it serves, terminating, for `grace` seconds and is then gone.
 
         Args:
-            pod: to terminate; a second call for the same pod changes nothing.
+            pod: to terminate; a second call for the same pod has no effect.
             grace: seconds between the deletion and the end of its server.
             wait: return only when it is gone.
         """
@@ -205,7 +205,7 @@ class PodFactory:
         return self._api.apply(manifest)[0]
 
     def wait_published(self, service: str, number: int) -> None:
-        """Wait until the EndpointSlices of a Service have this many ready addresses, which may take a while."""
+        """Wait until the EndpointSlices of a Service have this many ready addresses; this may take a while."""
         labels = f"kubernetes.io/service-name={service}"
 
         def ready() -> int:
@@ -220,7 +220,7 @@ class PodFactory:
 
 
 class PodOptions(TypedDict, total=False):
-    """What `PodFactory.create` takes by keyword."""
+    """The keyword arguments of `PodFactory.create`."""
 
     labels: Mapping[str, str]
     ports: Mapping[str, int]
@@ -231,15 +231,15 @@ class PodOptions(TypedDict, total=False):
 
 
 class Deployment:
-    """A number of equal pods, replaced the way a Deployment with maxSurge 1 and maxUnavailable 0 replaces them."""
+    """A number of identical pods, replaced as by a Deployment with maxSurge 1 and maxUnavailable 0."""
 
     def __init__(self, factory: PodFactory, name: str, *, replicas: int = 1, **pod: Unpack[PodOptions]) -> None:
         """Create the pods.
 
         Args:
             factory: makes the pods.
-            name: prefix of their names and, unless `labels` are given, their label `app`.
-            replicas: how many.
+            name: prefix of their names and, unless `labels` is set, their label `app`.
+            replicas: their number.
             pod: further arguments for `PodFactory.create`.
         """
         self.name = name
@@ -251,11 +251,11 @@ class Deployment:
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """The pods that are meant to stay, oldest first."""
+        """The pods that are not terminating, oldest first."""
         return tuple(self._pods)
 
     def scale(self, replicas: int, *, grace: float = DEFAULT_GRACE) -> None:
-        """Add ready pods, or terminate the newest ones; does not wait for these to be gone."""
+        """Add ready pods, or terminate the newest ones without waiting until they are gone."""
         while len(self._pods) < replicas:
             self._pods.append(self._add())
         while len(self._pods) > replicas:
@@ -264,7 +264,7 @@ class Deployment:
     def rolling_restart(self, *, grace: float = DEFAULT_GRACE) -> None:
         """Replace every pod, one by one: the new one is ready before the old one terminates.
 
-        An old pod answers until its grace is over. Returns when the last old pod is gone.
+        An old pod responds until the end of its grace period. Returns when the last old pod is gone.
         """
         old = self._pods
         self._pods = []
@@ -279,7 +279,7 @@ class Deployment:
 
 
 class _Drain:
-    """Ends one pod when its grace is over, on a timer thread, and keeps the error of a failed ending."""
+    """Removes one pod on a timer thread at the end of its grace period; keeps the error if that fails."""
 
     def __init__(self, factory: PodFactory, pod: Pod, grace: float) -> None:
         self._factory = factory
@@ -305,12 +305,12 @@ class _Drain:
         try:
             self._factory.remove(self._pod)
         except Exception as e:
-            # Nobody sees what a timer thread raises; whoever waits for the pod does.
+            # An exception of a timer thread would be lost; `join` raises it.
             self._error = e
 
 
 def pod_manifest(pod: Pod, node: str) -> Manifest:
-    """Return the manifest of a pod on that node; the image is never pulled, there is no kubelet."""
+    """Return the manifest of a pod on that node; without a kubelet, the image is never pulled."""
     ports = [{"name": name, "containerPort": number} for name, number in pod.ports.items()]
     return {
         "apiVersion": "v1",

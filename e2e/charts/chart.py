@@ -33,7 +33,7 @@ Values = Mapping[str, Any]
 
 
 class HelmError(Exception):
-    """Helm failed; the message is the one of Helm."""
+    """Helm failed; the message is Helm's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def helm(*arguments: str | Path, stdin: str | None = None) -> str:
 
 
 def merged(*layers: Values) -> dict[str, Any]:
-    """Return values with later layers over earlier ones, as helm merges them: only mappings deeply."""
+    """Return values where later layers override earlier ones, as in helm: only mappings are merged deeply."""
     found: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
@@ -184,7 +184,7 @@ def _kustomization(*resources: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and indents lists."""
+    """Writes multi-line strings as blocks, and indents lists."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Indent lists as well."""

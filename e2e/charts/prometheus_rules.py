@@ -1,7 +1,7 @@
 """Prometheus' own parser as a program, for alert rules and dashboards: built once with Go, like the cluster's programs.
 
-`python -m e2e.charts.prometheus_rules` builds it. The module in `promql/` pins its version; promtool contains the
-same parser, and the clients of all clouds.
+`python -m e2e.charts.prometheus_rules` builds it. The module in `promql/` pins its version; promtool contains the same
+parser, but also the clients of all clouds.
 """
 
 import hashlib

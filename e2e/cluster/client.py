@@ -42,7 +42,7 @@ class KubeApiError(Exception):
 
 
 class WaitError(AssertionError):
-    """A condition was not met in time; the message shows the last state."""
+    """A condition was not met in time; the message contains the last state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class KubeClient:
             kind: `Pod`, or with the version `networking.k8s.io/v1/Ingress` where the name alone is not clear.
         """
         if kind not in self._resources:
-            # The kind may be newer than what was read before.
+            # The kind may be newer than the last discovery.
             self._resources = self._discover()
         if kind not in self._resources:
             raise KubeApiError(f"kind {kind}", 404, "the API server does not know it")
@@ -320,7 +320,7 @@ def wait_until(read: Callable[[], T], until: Callable[[T], bool], what: str, tim
     while not until(got := read()):
         if time.monotonic() > deadline:
             raise WaitError(f"waited {timeout:.0f} s for {what}\nlast seen: {_shown(got)}")
-        time.sleep(POLL_INTERVAL)  # other processes make it true, and not all of them can be watched
+        time.sleep(POLL_INTERVAL)  # other processes make it true, and not all of them support a watch
     return got
 
 

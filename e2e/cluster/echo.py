@@ -98,8 +98,8 @@ class EchoServers:
             await self._end(*found)
 
     async def _end(self, runner: web.AppRunner, listeners: Sequence[asyncio.Server]) -> None:
-        # Python 3.11 never closes a connection that was accepted a moment before its listener is closed: none is
-        # accepted any more, and those that were get the turns of the loop that they take to be taken in.
+        # Python 3.11 never closes a connection that was accepted a moment before its listener is closed: so stop
+        # accepting first, and give the loop the turns that it needs to hand over the accepted ones.
         for listener in listeners:
             for each in listener.sockets:
                 self._loop.remove_reader(each.fileno())

@@ -10,7 +10,7 @@ SERVICE_ACCOUNT_ISSUER = "https://kubernetes.default.svc"
 # Large enough for any suite; dual-stack, so that a story may ask for IPv6 Services.
 SERVICE_RANGES = "10.96.0.0/12,fd00:10:96::/112"
 
-# What Services, endpoints, namespaces, owners and accounts need; pods are made by `e2e.workload`.
+# The controllers for Services, endpoints, namespaces, owners and accounts; `e2e.workload` creates pods.
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "endpoints-controller",

@@ -33,7 +33,7 @@ class _Carrier:
         try:
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
         except OSError:
-            # Nobody listens inside: the caller sees a closed connection, as with any dead server.
+            # Nothing listens inside: the client's connection is closed, as with any stopped server.
             writer.close()
             return
         try:
@@ -50,7 +50,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
             await sink.drain()
         sink.write_eof()
     except OSError:
-        # A reset on either side: nothing more can come or go, so the other direction is ended as well.
+        # A reset on either side: no more data can be exchanged, so the other direction is closed as well.
         sink.close()
 
 

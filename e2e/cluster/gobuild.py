@@ -92,7 +92,7 @@ def _build_into(folder: Path, recipe: Recipe, say: Say) -> None:
         out = Path(work, "out")
         out.mkdir()
         _run_go(recipe.command(go, out), recipe.module, log=Path(work, "go.log"), say=say)
-        # A rename is atomic: whoever sees the folder sees all of it.
+        # A rename is atomic: if the folder is visible, it is complete.
         out.rename(folder)
     say(f"built in {time.monotonic() - started:.0f} s")
 

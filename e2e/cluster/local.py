@@ -1,4 +1,4 @@
-"""A temporary Kubernetes API on this machine: real etcd, kube-apiserver and kube-controller-manager, no kubelet.
+"""A temporary Kubernetes API server on this machine: real etcd, kube-apiserver and kube-controller-manager, no kubelet.
 
 Starts and stops the processes and provides credentials. Tests use the API with `client.py`, and create pods with
 `e2e.workload`. `python -m e2e.cluster.local --hold` starts one and prints its kubeconfig until Ctrl-C.

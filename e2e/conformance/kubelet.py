@@ -115,7 +115,7 @@ class Kubelet:
         self._deployed.add(meta["uid"])
         owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": meta["name"], "uid": meta["uid"]}
         for number in range(spec.get("replicas", 1)):
-            name = f"{meta['name']}-{meta['uid'][:8]}-{number:05}"  # the suite cuts two parts off
+            name = f"{meta['name']}-{meta['uid'][:8]}-{number:05}"  # the suite strips the last two parts of the name
             labels = spec["template"]["metadata"].get("labels", {})
             pod = {
                 "apiVersion": "v1",

@@ -84,13 +84,13 @@ def _start_inside(*, keep: bool) -> None:
     inside = [sys.executable, "-m", "e2e.demos.cluster", *chosen]
     command = [sys.executable, "-m", "e2e.netns", *published, "--", *inside, *(["--keep"] if keep else [])]
     sys.stdout.flush()
-    # What a script starts with & inherits that SIGINT is ignored, and so would what is started here.
+    # A process that a script starts with & ignores SIGINT, and its children would inherit that.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.executable, command)
 
 
 class ClusterDemo:
-    """Everything that runs, and what is shown of it. What has to be stopped is stopped by `stack`."""
+    """The running parts of the demonstration, and its output. `stack` stops everything."""
 
     def __init__(self, stack: ExitStack, api_port: int, gateway: DevGateway, status_port: int) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
@@ -115,7 +115,7 @@ class ClusterDemo:
         say(f"its status page: {self._controller.url}/status")
 
     def show(self) -> None:
-        """Apply the objects of examples/quickstart, then show what a request gets and what the objects say."""
+        """Apply the objects of examples/quickstart, then show a response and the conditions of the objects."""
         say("applying route.yaml, upstream.yaml and ingress.yaml of examples/quickstart ...")
         for name in ("route.yaml", "upstream.yaml", "ingress.yaml"):
             self._api.apply(EXAMPLES / name, namespace=NAMESPACE)
@@ -123,7 +123,7 @@ class ClusterDemo:
         self._show_status(self._api)
 
     def tell(self) -> None:
-        """Print what to try."""
+        """Print commands to try."""
         kubectl = self._kubectl()
         say(f"  export KUBECONFIG={self._cluster.kubeconfig}")
         say(f"  {kubectl} get apisixroutes,apisixupstreams,ingresses,ingressclasses,endpointslices,pods")
@@ -153,7 +153,7 @@ class ClusterDemo:
             say(f"  {kind} {name}: {status.get('conditions')}")
 
     def _kubectl(self) -> str:
-        """Return how kubectl is called here: by its name, or by the path of the one that was built."""
+        """Return the command for kubectl: its name, or the path of the one that was built."""
         return "kubectl" if shutil.which("kubectl") else str(locate().kubectl or "kubectl")
 
 

@@ -1,4 +1,4 @@
-"""`make demo`: gateway, controller and backends on this machine, requests and their answers, a weight edited live.
+"""`make demo`: gateway, controller and backends on this machine, requests and their responses, a weight edited live.
 
 No cluster is needed: the controller takes its objects from a copy of `examples/quickstart`. The gateway is a stand-in
 for APISIX; `e2e.devgateway` describes its limits.
@@ -77,11 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[ExitStack]:
-    """Hand out a stack of what has to be stopped; Ctrl-C and SIGTERM end the block, and everything is stopped."""
+    """Yield a stack for everything that must be stopped; Ctrl-C and SIGTERM end the block and unwind the stack."""
     numbers = (signal.SIGINT, signal.SIGTERM)
 
     def ignore() -> None:
-        # make and the terminal may both tell us, and late: nothing may break off the stopping.
+        # make and the terminal may both send a signal, possibly late: it must not interrupt the shutdown.
         for number in numbers:
             signal.signal(number, signal.SIG_IGN)
 
@@ -89,7 +89,7 @@ def interruptible() -> Iterator[ExitStack]:
         ignore()
         raise KeyboardInterrupt
 
-    # SIGINT too: what a script starts with & inherits that it is ignored.
+    # SIGINT too: a process that a script starts with & ignores it.
     for number in numbers:
         signal.signal(number, interrupt)
     with contextlib.suppress(KeyboardInterrupt), ExitStack() as stack:
@@ -100,7 +100,7 @@ def interruptible() -> Iterator[ExitStack]:
 
 
 def start_gateway(stack: ExitStack, gateway: DevGateway) -> DevGateway:
-    """Start it and return it; an interrupt during its start stops it as well."""
+    """Start and return it; an interrupt during its start stops it as well."""
     stack.push(gateway)
     gateway.start()
     return gateway
@@ -124,7 +124,7 @@ def hold() -> None:
 
 
 def say(text: str = "") -> None:
-    """Print a line at once."""
+    """Print a line without buffering."""
     print(text, flush=True)
 
 
@@ -140,10 +140,10 @@ def _backends(manifests: Path) -> EchoServers:
 
 
 class Demo:
-    """What is shown once everything runs: requests to the hosts of `examples/quickstart`.
+    """The output once everything runs: requests to the hosts of `examples/quickstart`.
 
     Args:
-        proxy_url: Where the gateway takes HTTP.
+        proxy_url: The gateway's URL for HTTP.
         edit_weights: Sets the weights of both versions of the shop.
     """
 
@@ -152,7 +152,7 @@ class Demo:
         self._edit_weights = edit_weights
 
     def show(self, by: str) -> None:
-        """Send requests, edit a weight (`by` says how), send requests again."""
+        """Send requests, edit a weight (`by` describes how), send requests again."""
         wait_until(lambda: self._pod("shop.example.org"), lambda pod: pod.startswith("shop-"), "the route to be live")
         wait_until(lambda: self._pod("blog.example.org"), lambda pod: pod.startswith("blog-"), "the Ingress to be live")
         say("\nTwo requests that objects of examples/quickstart match, and one that none matches:")
@@ -189,7 +189,7 @@ class Demo:
         return self._get(host, {})[1]
 
     def _get(self, host: str, headers: Mapping[str, str]) -> tuple[int, str]:
-        """Return the status and which pod answered, if one did."""
+        """Return the status and the pod that responded, if any."""
         request = urllib.request.Request(f"{self._proxy_url}/hello", headers={"Host": host, **headers})
         try:
             with urllib.request.urlopen(request, timeout=10) as reply:
@@ -209,7 +209,7 @@ def _edit_weights(file: Path, first: int, second: int) -> None:
 
 
 def _tell(gateway: DevGateway, manifests: Path, controller: Controller) -> None:
-    """Print what to try."""
+    """Print commands to try."""
     say("It keeps running. Edit these files and send requests; Ctrl-C ends it.")
     say(f"  objects     {manifests}")
     say(f"  gateway     {gateway.proxy_url}")

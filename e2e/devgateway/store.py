@@ -1,7 +1,7 @@
 """Records in etcd under the keys that APISIX uses, and their watched copy in memory; their content is not checked.
 
-A write to etcd returns when the watch has delivered it to memory, so the data plane and the deletion guards are
-never behind the last response of the Admin API.
+A write to etcd returns when the watch has delivered it to memory, so the data plane and the deletion guards are never
+older than the last response of the Admin API.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class Store:
     async def _write_batch(self, batch: list[_Write]) -> None:
         try:
             _, revision, responses = await self._client.transaction([write.operation for write in batch])
-        except Exception as error:  # whatever it is, the writers must hear of it
+        except Exception as error:  # any error is passed to the waiting writers
             for write in batch:
                 if not write.done.done():
                     write.done.set_exception(EtcdDown(str(error)))
@@ -285,7 +285,7 @@ class Store:
             return
         else:
             if old is not None and old.created != record.created:
-                del records[name]  # deleted and made again: it goes to the end of the order
+                del records[name]  # deleted and re-created: it moves to the end of the order
             records[name] = record
         for listener in self._listeners:
             listener(kind, name, record)

@@ -1,7 +1,7 @@
-"""The golden cases on a real API server: objects in namespaces of their own names, and what a gateway is to have.
+"""The golden cases on a real API server: their objects, in namespaces of their own, and the expected records.
 
-What a gateway makes of a record (defaults, times) is found by giving the wanted one to a second gateway: so whole
-values are compared, and nothing of the product takes part.
+The expected records are written to a second gateway, which adds the same defaults: so whole values can be compared
+without code of the product.
 """
 
 import secrets
@@ -23,16 +23,16 @@ Records = dict[str, dict[str, Any]]
 
 UNLABELLED = ("global_rules", "plugin_metadata")
 ORDER = ("upstreams", "plugin_configs", "ssls", "consumers", *UNLABELLED, "routes", "stream_routes")
-"""References come after what they name."""
+"""Objects are applied after the objects that they refer to."""
 OF_THE_GATEWAY = ("create_time", "update_time")
 GROUP = "apisix.apache.org/v2"
 SYSTEM = "ingress-apisix"
-"""The namespace of controller 1.8. Several cases use it."""
+"""The namespace of controller 1.8, which several cases use."""
 SKIP_MIRROR = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 
 
 def recorded_cases(options: Mapping[str, Any] | None = None) -> dict[str, MovedCase]:
-    """Return the cases recorded from controller 1.8 that have exactly these settings, by name."""
+    """Return the cases recorded from controller 1.8 with exactly these settings, by name."""
     found = (case for case in all_cases() if case.path.name in recordings())
     return {case.path.name: MovedCase(case) for case in found if settings(case) == dict(options or {})}
 
@@ -44,13 +44,13 @@ def settings(case: Case) -> dict[str, Any]:
 
 
 def identity(item: Manifest) -> tuple[str, str, str]:
-    """Return kind, namespace and name."""
+    """Return the kind, namespace and name."""
     return item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
 @dataclass
 class Place:
-    """The objects of some cases on the API server. Namespaces carry `label` and are left alone by other controllers."""
+    """The objects of some cases on the API server. Namespaces have `label`; other controllers ignore them."""
 
     api: KubeClient
     cases: Mapping[str, MovedCase]
@@ -63,7 +63,7 @@ class Place:
         return f"e2e-story={self.label}"
 
     def go_to(self, number: int) -> None:
-        """Make the objects those of a state: first what is gone is deleted, then what is new or changed is applied."""
+        """Make the objects those of a state: first delete the removed ones, then apply the new and changed ones."""
         wanted = {identity(item): item for case in self.cases.values() for item in self._objects(case, number)}
         for key in [key for key in self._there if key not in wanted]:
             self._delete(key)
@@ -75,7 +75,7 @@ class Place:
             self._apply(item)
 
     def clear(self, *, wait: bool) -> None:
-        """Delete everything; with `wait` return when it is gone."""
+        """Delete everything; with `wait`, return when it is gone."""
         keys = [key for key in self._there if not key[1] or key[1] == SYSTEM]
         for key in keys:
             self._delete(key)
@@ -94,7 +94,7 @@ class Place:
         if item["kind"] == "Namespace":
             more = OWN | {"e2e-story": self.label}
         if item["kind"] == "Endpoints":
-            # The slices are those of the case, without a copy that the controller manager makes.
+            # Use the slices of the case only: the controller manager must not mirror them.
             more = SKIP_MIRROR
         labels = {**item["metadata"].get("labels", {}), **more}
         return {**item, "metadata": {**item["metadata"], "labels": labels}}
@@ -112,16 +112,16 @@ class Place:
         del self._there[key]
 
     def _wait_namespaces(self, names: Iterable[str]) -> None:
-        # Pods are refused until the default account is there.
+        # Pods are rejected until the default account exists.
         for name in sorted(names):
             self.api.wait("ServiceAccount", "default", lambda item: item is not None, "to be made", namespace=name)
 
 
 @contextmanager
 def placed(api: KubeClient, cases: Mapping[str, MovedCase], *, wait: bool = True) -> Iterator[Place]:
-    """Put the first state of some cases on the API server and take it away at the end.
+    """Create the first state of some cases on the API server and delete it at the end.
 
-    With `wait` it is gone when the next story begins, which may use the same names.
+    With `wait`, it is gone when the next story begins, which may use the same names.
     """
     place = Place(api, cases)
     try:
@@ -132,7 +132,7 @@ def placed(api: KubeClient, cases: Mapping[str, MovedCase], *, wait: bool = True
 
 
 def stored(gateway: DevGateway) -> Records:
-    """Return every record of a gateway, without times and private keys, lists without an order sorted."""
+    """Return every record of a gateway without times and private keys, with unordered lists sorted."""
     found: Records = {}
     for kind in ORDER:
         for id_, value in gateway.records(kind).items():
@@ -157,12 +157,12 @@ def fill(gateway: DevGateway, documents: Iterable[RecordsByKind]) -> dict[str, s
 
 
 def left_by_1_8(place: Place, number: int) -> list[RecordsByKind]:
-    """Return what controller 1.8 sent up to a state, by case."""
+    """Return the records that controller 1.8 sent up to a state, by case."""
     return [case.recorded(number) for case in place.cases.values()]
 
 
 def wanted(place: Place, number: int, scratch: DevGateway) -> tuple[Records, dict[str, str]]:
-    """Return what a gateway has in a state, and what it refuses, by giving it to another one."""
+    """Return the records that a gateway accepts and rejects in a state, by writing them to another gateway."""
     scratch.wipe()
     refused = fill(scratch, [case.want(number) for case in place.cases.values()])
     return stored(scratch), refused
@@ -179,7 +179,7 @@ def wait_stored(gateway: DevGateway, want: Records, what: str) -> None:
 
 
 def expected_conditions(place: Place, number: int) -> dict[tuple[str, str, str], str]:
-    """Return kind, namespace and name → status of the condition in a state."""
+    """Return kind, namespace and name → expected status of the condition in a state."""
     found: dict[tuple[str, str, str], str] = {}
     for case in place.cases.values():
         items = {identity(item): item for item in case.objects(number)}
@@ -193,7 +193,7 @@ def expected_conditions(place: Place, number: int) -> dict[tuple[str, str, str],
 
 
 def wait_conditions(place: Place, want: Mapping[tuple[str, str, str], str]) -> None:
-    """Wait until the condition of each object's present generation has this status."""
+    """Wait until the condition for each object's current generation has the expected status."""
 
     def wrong() -> dict[str, Any]:
         return {str(key): got for key in want if (got := _condition(place.api, key)) != want[key]}

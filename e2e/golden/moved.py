@@ -1,4 +1,4 @@
-"""Golden cases at hosts of their own, so that many can be on one API server.
+"""Golden cases with hosts of their own, so that one API server can have many of them.
 
 `a.example.com` of the case `x` becomes `a.x.example.com`, in its objects and in its records. Ids that are generated
 from a host are replaced with the ids of the new host, by the rules of 1.8. Nothing here does I/O.
@@ -31,7 +31,7 @@ class MovedCase:
 
     @property
     def states(self) -> int:
-        """How many there are."""
+        """The number of states."""
         return len(self.case.states)
 
     def objects(self, number: int) -> tuple[Manifest, ...]:

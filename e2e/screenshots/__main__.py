@@ -1,7 +1,7 @@
 """`python -m e2e.screenshots [--out FOLDER] [--states …]`: run a gateway and a controller, photograph the status page.
 
 Without `--states` only the pictures of the documents are taken, into docs/images. With it every page is taken, in light
-and dark, wide and narrow: with healthy, broken or many objects, or with a gateway that is away.
+and dark, wide and narrow: with healthy, broken or many objects, or with an unavailable gateway.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 WIDE: ViewportSize = {"width": 1280, "height": 860}
 NARROW: ViewportSize = {"width": 390, "height": 844}
 QUIET = 2.5
-"""Seconds without a change after which the gateway has everything."""
+"""Seconds without a change after which the gateway is considered in sync."""
 
 Scheme = Literal["light", "dark"]
 
@@ -128,7 +128,7 @@ class Scene:
     def _settled(self) -> bool:
         """Return whether nothing changes any more."""
         before = self._overview()
-        time.sleep(QUIET)  # the controller, a process, is at rest if its page stays the same for so long
+        time.sleep(QUIET)  # the controller is considered idle if its page does not change for this long
         now = self._overview()
         same = all(before[name] == now[name] for name in ("tiles", "attention_total", "changes_total"))
         return same and not now["clusters"][0]["records"]["pending"] and bool(now["headline"]["checked"])

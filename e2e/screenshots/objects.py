@@ -27,7 +27,7 @@ BACKENDS = {
 
 
 def healthy() -> Iterator[Object]:
-    """Yield objects that are all right."""
+    """Yield objects without problems."""
     yield _object("", "networking.k8s.io/v1", "IngressClass", "apisix", {"controller": "apisix.apache.org/ingress"})
     number = 0
     for namespace, names in BACKENDS.items():
@@ -44,7 +44,7 @@ def healthy() -> Iterator[Object]:
 
 
 def broken() -> Iterator[Object]:
-    """Yield objects with mistakes of several sorts."""
+    """Yield objects with several kinds of mistakes."""
     yield from _backend("shop", "returns", 40, ready=False)
     yield _route("shop", "returns", ("shop.example.org",), ("/returns/*",), "returns")
     yield _route("shop", "wishlist", ("shop.example.org",), ("/wishlist/*",), "wishlist")

@@ -79,7 +79,7 @@ class Admin:
             return json_answer(503, {"error_msg": "has no healthy etcd endpoint available"}, V3)
         except InternalError:
             return page_answer(500)
-        except Exception:  # the gateway's own code fails with a page too, and serves on
+        except Exception:  # as in the gateway, an internal error results in an error page, and serving continues
             log.exception("request %s %s failed", request.method, path)
             return page_answer(500)
 

@@ -66,7 +66,7 @@ def _in_networks(left: object, right: object) -> bool:
         address = ipaddress.ip_address(str(left))
     except ValueError:
         if left == "":
-            raise  # the gateway's address library fails on it: the request ends with 500
+            raise  # the gateway's address library raises an error: the response is 500
         return False
     networks = right if isinstance(right, list) else [right]
     return any(address in ipaddress.ip_network(str(network), strict=False) for network in networks)

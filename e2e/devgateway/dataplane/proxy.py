@@ -315,7 +315,7 @@ async def _send(outgoing: Outgoing, request: Request, connection: Connection) ->
     try:
         await connection.stream(outgoing.status, outgoing.headers, outgoing.body)
     except BadMessage:
-        connection.abort()  # the node broke off: so must the answer
+        connection.abort()  # the node closed the connection early: abort the response too
 
 
 async def _tunnel(answer: Answer, connection: Connection) -> None:

@@ -116,7 +116,7 @@ async def check_upstream(conf: Body, references: References | None) -> None:
     check_schema(schemas.UPSTREAM, conf)
     nodes = conf.get("nodes")
     for node in nodes if isinstance(nodes, list) else ():
-        if not isinstance(node, dict):  # an empty list is an empty table to it
+        if not isinstance(node, dict):  # an empty list is an empty table in Lua
             raise Refused(
                 'invalid configuration: property "nodes" validation failed: object matches none of the required'
             )

@@ -70,7 +70,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 def _object(schema: Schema, value: object) -> Error:
     if value == [] and schema.get("type") == "object":
-        value = {}  # one empty table is as good as another to it
+        value = {}  # an empty object and an empty array are the same to it
     if not isinstance(value, dict):
         return None
     properties = schema.get("properties", {})
