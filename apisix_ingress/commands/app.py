@@ -40,7 +40,10 @@ PLUGIN = "kubectl-"
 """Prefix of the programs that kubectl runs as its plugins."""
 
 _INSTALL, _SHOW = "--install-completion", "--show-completion"
-_TEXT = "Ingress controller for Kubernetes: Ingress and apisix.apache.org/v2 objects become Apache APISIX records."
+_TEXT = (
+    "Ingress controller for Kubernetes: Ingress, Gateway API and apisix.apache.org/v2 objects become Apache APISIX"
+    " records."
+)
 _OPTIONS = (
     (_INSTALL, "Install completion for the current shell."),
     (_SHOW, "Show completion for the current shell, to copy it or customize the installation."),

@@ -54,7 +54,7 @@ def explain(
     """Show what response a request gets, and why.
 
     With -f, the routes come from manifests, otherwise from a gateway. With --config or --kubeconfig, the objects of the
-    API server are read too, which explains missing routes. With --url, a running controller is asked instead, which
+    API server are read too, which explains missing routes. With --url, a running controller answers instead, which
     needs neither kubeconfig nor admin key; use `kubectl port-forward` to reach one.
 
     Exit 0 if a route handles the request, 1 if the gateway responds with 404, 502 or 503 or if the result depends on
