@@ -142,7 +142,7 @@ class RecordDriver:
             if record is not None:
                 self.ever_wanted.add(key)
                 if slot.is_withheld:
-                    self.post(slot, Event.DELETE_ALLOWED)
+                    self.table.set_withheld(slot, is_withheld=False)
             self.post(slot, Event.UNWANTED if record is None else Event.WANTED, Detail(record, former))
             if self.breaker.is_tripped:
                 self.report(slot)
@@ -235,7 +235,7 @@ class RecordDriver:
             return False
         if known is not None and self.is_held(slot.key, known.name, known.hosts, self.table.sources(slot.key)):
             return False
-        self.post(slot, Event.HOLD_ENDED)
+        slot.is_held = False
         return True
 
     def _namespace(self, key: RecordKey) -> str:
@@ -280,10 +280,6 @@ class RecordDriver:
             Effect.KEEP_MISSING: lambda slot, _: table.missing(slot),
             Effect.KEEP_FOREIGN: lambda slot, _: table.foreign(slot),
             Effect.KEEP_DOUBTED: lambda slot, _: table.doubted(slot),
-            Effect.KEEP_HELD: self._keep_held,
-            Effect.CLEAR_HELD: _clear_held,
-            Effect.KEEP_WITHHELD: _keep_withheld,
-            Effect.CLEAR_WITHHELD: self._clear_withheld,
             Effect.CLEAR_REJECTION: _clear_rejection,
             Effect.CLEAR_FAILURES: self._clear_failures,
             Effect.BACK_OFF: lambda slot, of: self.enqueue(slot, note_failure(slot, _given(of.error), config.rng)),
@@ -335,14 +331,6 @@ class RecordDriver:
         if record is not None and record.takes:
             self.unique_keys.written(record, self._clock.monotonic())
 
-    def _keep_held(self, slot: RecordSlot, _: Detail) -> None:
-        slot.is_held = True
-        self.table.timed[slot.key] = slot
-
-    def _clear_withheld(self, slot: RecordSlot, _: Detail) -> None:
-        slot.is_withheld = False
-        self.table.timed[slot.key] = slot  # it may be empty now
-
     def _keep_rejected(self, slot: RecordSlot, of: Detail) -> None:
         assert isinstance(of.error, GatewayRejected)
         self.table.write_failed(slot)
@@ -357,14 +345,6 @@ class RecordDriver:
         slot.error, slot.failures = None, 0
         self.unblock_others(slot)
         self.report(slot)
-
-
-def _clear_held(slot: RecordSlot, _: Detail) -> None:
-    slot.is_held = False
-
-
-def _keep_withheld(slot: RecordSlot, _: Detail) -> None:
-    slot.is_withheld = True
 
 
 def _clear_rejection(slot: RecordSlot, _: Detail) -> None:

@@ -102,7 +102,7 @@ class RecordWriter:
             self.driver.table.set_holder(slot, None)
             slot.released_at = -math.inf
         elif step.act == "hold":
-            self.driver.post(slot, Event.HELD)
+            self.driver.table.hold(slot)
         elif step.record is not None:
             self._log.warning("record.foreign", record=str(slot.key), name=step.record.name, remedy=FOREIGN_REMEDY)
         self.driver.post(slot, Event.AS_WANTED if step.act == "nothing" else Event.LEFT)

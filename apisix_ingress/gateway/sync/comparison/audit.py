@@ -277,7 +277,7 @@ class Audit:
             if key not in withheld:
                 driver.mark([key], same_batch=True)
         for key in found.held:
-            driver.post(table.slot(key), Event.HELD)
+            table.hold(table.slot(key))
         for key in found.refused:
             driver.report(table.slot(key))
         return found
@@ -289,12 +289,12 @@ class Audit:
         before = driver.withheld()
         intended = explained((*found.deletes, *in_order_of_deletes(before)), table, self._wanted.is_refused)
         for key in (before - owned) | (before & intended):  # what is intended is deleted at the next tick
-            driver.post(table.slot(key), Event.DELETE_ALLOWED)
+            table.set_withheld(table.slot(key), is_withheld=False)
         before = (before & owned) - intended
         known = driver.ever_wanted | intended
         fresh = unusual({*found.deletes, *before}, known, len(owned)) - before
         for key in fresh:
-            driver.post(table.slot(key), Event.DELETE_WITHHELD)
+            table.set_withheld(table.slot(key), is_withheld=True)
         self._observer.held(driver.cluster, len(before) + len(fresh))
         if fresh:
             shown = [str(key) for key in islice(sorted(fresh), 5)]

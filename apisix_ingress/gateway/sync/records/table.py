@@ -165,6 +165,18 @@ class RecordTable:
         if known is not None:
             slot.observed = Unknown(known.refs, known.name, exists=False)
 
+    # Records that must stay, whatever their phase is.
+
+    def hold(self, slot: RecordSlot) -> None:
+        """Record that a record is not desired, but has to stay for now; `tick` yields it until it is released."""
+        slot.is_held = True
+        self.timed[slot.key] = slot
+
+    def set_withheld(self, slot: RecordSlot, *, is_withheld: bool) -> None:
+        """Record whether the deletion of a record is held back: an audit found an unusual number of deletes."""
+        slot.is_withheld = is_withheld
+        self.timed[slot.key] = slot  # it may be empty now
+
     # Links between records.
 
     def block(self, slot: RecordSlot, on: RecordKey) -> None:

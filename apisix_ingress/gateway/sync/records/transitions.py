@@ -83,14 +83,6 @@ class Event(StrEnum):
     """The gateway was read and has a record of another client under its key."""
     DOUBTED = "doubted"
     """The gateway rejected another record because it does not find this one."""
-    HELD = "held"
-    """It is not desired, but has to stay for now."""
-    HOLD_ENDED = "hold-ended"
-    """It need not stay any longer."""
-    DELETE_WITHHELD = "delete-withheld"
-    """Its deletion is held back: an audit found an unusual number of deletes."""
-    DELETE_ALLOWED = "delete-allowed"
-    """Its deletion is no longer held back."""
 
 
 class Effect(StrEnum):
@@ -112,10 +104,6 @@ class Effect(StrEnum):
     KEEP_MISSING = "keep-missing"
     KEEP_FOREIGN = "keep-foreign"
     KEEP_DOUBTED = "keep-doubted"
-    KEEP_HELD = "keep-held"  # check regularly whether it still has to stay
-    CLEAR_HELD = "clear-held"
-    KEEP_WITHHELD = "keep-withheld"
-    CLEAR_WITHHELD = "clear-withheld"
     CLEAR_REJECTION = "clear-rejection"
     CLEAR_FAILURES = "clear-failures"  # the backoff starts again, since the cause of the failures has changed
     BACK_OFF = "back-off"  # count the failure, and queue it for after its backoff
@@ -143,14 +131,6 @@ _READ: dict[Event, tuple[Effect, ...]] = {
     _E.DOUBTED: (_F.KEEP_DOUBTED,),
 }
 
-# Whether a record must stay is independent of its phase.
-_STAYING: dict[Event, tuple[Effect, ...]] = {
-    _E.HELD: (_F.KEEP_HELD,),
-    _E.HOLD_ENDED: (_F.CLEAR_HELD,),
-    _E.DELETE_WITHHELD: (_F.KEEP_WITHHELD,),
-    _E.DELETE_ALLOWED: (_F.CLEAR_WITHHELD,),
-}
-
 
 def _unsent(phase: Phase) -> dict[Event, Outcome]:
     """Return the transitions of a record that is not in flight."""
@@ -166,7 +146,7 @@ def _unsent(phase: Phase) -> dict[Event, Outcome]:
         _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_REJECTION, *_SETTLED)),
         _E.LEFT: (_P.IDLE, _SETTLED),
         _E.STILL_REJECTED: (_P.REJECTED, _SETTLED),
-        **{event: (phase, effects) for event, effects in (*_READ.items(), *_STAYING.items())},
+        **{event: (phase, effects) for event, effects in _READ.items()},
     }
 
 
@@ -178,7 +158,6 @@ def _in_flight(phase: Phase) -> dict[Event, Outcome]:
         _E.UNBLOCK: (phase, ()),
         _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
         _E.DOUBTED: (phase, _READ[_E.DOUBTED]),
-        **{event: (phase, effects) for event, effects in _STAYING.items()},
     }
 
 

@@ -36,10 +36,6 @@ confirmed      =        =        =        =        =        -        -
 missing        =        =        =        =        =        -        -
 foreign        =        =        =        =        =        -        -
 doubted        =        =        =        =        =        =        =
-held           =        =        =        =        =        =        =
-hold-ended     =        =        =        =        =        =        =
-delete-withheld =       =        =        =        =        =        =
-delete-allowed =        =        =        =        =        =        =
 """
 PHASES = (*AT_REST, Phase.IN_FLIGHT, Phase.CHANGED)
 ROWS = {Event(row.split()[0]): row.split()[1:] for row in WANT.strip().splitlines()}
