@@ -243,21 +243,16 @@ class RecordDriver:
         return self.table.get(key).namespace or self._wanted.namespace(key, self.cluster)
 
     def _breaker_changed(self) -> None:
-        if not self.breaker.is_tripped:
-            for slot in self.table:
-                if slot.error is not None:
-                    self.enqueue(slot)
-        for key in [*self.order.counted(), *self._blocked_writes()]:
-            self.report(self.table.slot(key))
+        for slot in self.table:
+            if slot.error is not None and not self.breaker.is_tripped:
+                self.enqueue(slot)
+            if isinstance(slot.order, Write):
+                self.report(slot)
 
     def _outage_changed(self, is_open: bool) -> None:
         if is_open:
             self.first_outcome.set()
         self._observer.breaker(self.cluster, is_open)
-
-    def _blocked_writes(self) -> Iterator[RecordKey]:
-        for waiters in self.table.blocked.values():
-            yield from (key for key in waiters if isinstance(self.table.slot(key).order, Write))
 
     # Effects. Each is described in `transitions.Effect`.
 

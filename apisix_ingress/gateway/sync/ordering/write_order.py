@@ -8,7 +8,6 @@ writes these are. Orders are stored in slots; this module has the indexes over t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from apisix_ingress.gateway.sync.ordering.delete_blockers import DeleteBlockers
 from apisix_ingress.gateway.sync.ordering.scopes import awaited, scopes_of
@@ -120,10 +119,6 @@ class WriteOrder:
         write = self._counted.get(key)
         own = self._namespaces[write.namespace] if write is not None else 0
         return self.is_bulk and (own > FEW or len(self._namespaces) > BULK)
-
-    def counted(self) -> Iterable[RecordKey]:
-        """Return the records whose writes are counted."""
-        return self._counted.keys()
 
     def is_counted(self, key: RecordKey) -> bool:
         """Return whether a write of a record is counted, including its flight."""
