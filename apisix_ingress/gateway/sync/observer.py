@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from apisix_ingress.model.keys import RecordKey
@@ -99,39 +100,11 @@ class SyncObservers(SyncObserver):
     """Forwards every call to several observers, in their order."""
 
     def __init__(self, *observers: SyncObserver) -> None:
-        self._observers = observers
+        for name in vars(SyncObserver):
+            if not name.startswith("_"):
+                setattr(self, name, partial(_call_each, [getattr(each, name) for each in observers]))
 
-    def marked(self, cluster: str, keys: Collection[RecordKey], since: float) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.marked(cluster, keys, since)
 
-    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.outcome(cluster, key, state)
-
-    def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.written(cluster, key, change, name, status)
-
-    def compared(self, cluster: str, ok: bool) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.compared(cluster, ok)
-
-    def drift(self, cluster: str, records: int) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.drift(cluster, records)
-
-    def held(self, cluster: str, records: int) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.held(cluster, records)
-
-    def breaker(self, cluster: str, is_open: bool) -> None:
-        """Forward it."""
-        for each in self._observers:
-            each.breaker(cluster, is_open)
+def _call_each(functions: Iterable[Callable[..., None]], *arguments: object, **options: object) -> None:
+    for function in functions:
+        function(*arguments, **options)
