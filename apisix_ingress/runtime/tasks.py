@@ -93,6 +93,15 @@ async def bounded(work: Awaitable[T], seconds: float, *, clock: Clock) -> T:
         return await work
 
 
+async def ends_within(work: Awaitable[object], seconds: float, *, clock: Clock) -> bool:
+    """Await `work` for at most `seconds` of `clock`; return whether it ended. If not, it was cancelled."""
+    try:
+        await bounded(work, seconds, clock=clock)
+    except TimeoutError:
+        return False
+    return True
+
+
 async def in_turns(items: Iterable[T], *, every: int = 50) -> AsyncIterator[T]:
     """Yield the items; let other tasks run after every `every` items. 50 listed records take about 2 ms."""
     for number, item in enumerate(items, 1):

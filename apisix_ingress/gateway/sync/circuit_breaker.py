@@ -20,7 +20,7 @@ from apisix_ingress.gateway.sync.observer import Outage, OutageReason
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.rate_limiters import Backoff
-from apisix_ingress.runtime.tasks import bounded
+from apisix_ingress.runtime.tasks import ends_within
 
 log = structlog.get_logger()
 
@@ -189,14 +189,8 @@ class CircuitBreaker:
                 self.trip(error)
             else:
                 self._reset()
-                await self._try_out(backend.timeout + TRIAL)
-
-    async def _try_out(self, seconds: float) -> None:
-        """Wait until the breaker trips again; if it does not within some seconds, the outage is over."""
-        try:
-            await bounded(self._tripped.wait(), seconds, clock=self._clock)
-        except TimeoutError:
-            self._end_outage()
+                if not await ends_within(self._tripped.wait(), backend.timeout + TRIAL, clock=self._clock):
+                    self._end_outage()
 
     async def _pause(self, backend: Backend) -> None:
         """Wait until the next probe is due."""

@@ -22,7 +22,7 @@ from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.gateway.sync.record_writer import RecordWriter
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Former
-from apisix_ingress.runtime.tasks import bounded
+from apisix_ingress.runtime.tasks import ends_within
 from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
@@ -96,20 +96,12 @@ class SyncSession:
         """Wait at most some seconds until all queued records are written; return whether they are."""
         if not self.is_synced or self.driver.breaker.is_tripped:
             return False
-        try:
-            await bounded(self.driver.queue.idle(), seconds, clock=self._clock)
-        except TimeoutError:
-            return False
-        return True
+        return await ends_within(self.driver.queue.idle(), seconds, clock=self._clock)
 
     async def close(self, seconds: float) -> bool:
         """Start no more writes, and wait at most some seconds for those in flight; return whether they have ended."""
         self.driver.breaker.stop()
-        try:
-            await bounded(self._writer.nothing_in_flight.wait(), seconds, clock=self._clock)
-        except TimeoutError:
-            return False
-        return True
+        return await ends_within(self._writer.nothing_in_flight.wait(), seconds, clock=self._clock)
 
     async def run(self, term: Term, ready: asyncio.Event) -> None:
         """Compare and keep in sync until cancelled; the outcome of writes in flight is unknown then.

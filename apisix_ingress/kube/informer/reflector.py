@@ -49,7 +49,7 @@ from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.tasks import bounded
+from apisix_ingress.runtime.tasks import ends_within
 from apisix_ingress.state.namespaced_store import Fillable
 
 log = structlog.get_logger()
@@ -137,9 +137,7 @@ class Reflector:
         if not self._api.outage:
             await self._clock.sleep(seconds)
             return
-        try:
-            await bounded(self._api.end_of_outage(), seconds, clock=self._clock)
-        except TimeoutError:
+        if not await ends_within(self._api.end_of_outage(), seconds, clock=self._clock):
             return
         self._health.forget_failures()
         await self._clock.sleep(self._rng.uniform(0.0, RETURN_SPREAD))

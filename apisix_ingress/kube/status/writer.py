@@ -41,7 +41,7 @@ from apisix_ingress.model.names import DEFAULT_CONTROLLER
 from apisix_ingress.model.objects import CustomObject, KubeObject, Meta
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
-from apisix_ingress.runtime.tasks import bounded, run_workers
+from apisix_ingress.runtime.tasks import ends_within, run_workers
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store
 
@@ -197,12 +197,9 @@ class StatusWriter:
             await self._debouncer.hand_on()
             if most is not None and self.queue.depth > most:
                 return False
-            await bounded(self.queue.idle(), seconds, clock=self._clock)
-        except TimeoutError:
-            return False
+            return await ends_within(self.queue.idle(), seconds, clock=self._clock)
         finally:
             self._flushing = False
-        return True
 
     # One object.
 

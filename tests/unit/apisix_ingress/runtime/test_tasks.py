@@ -8,7 +8,7 @@ import pytest
 
 from apisix_ingress.runtime.queue.rate_limiters import FastSlow
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
-from apisix_ingress.runtime.tasks import bounded, cancel, deadline, discard, in_daemon, run_workers
+from apisix_ingress.runtime.tasks import bounded, cancel, deadline, discard, ends_within, in_daemon, run_workers
 from tests.fakes.clock import FakeClock
 
 
@@ -153,6 +153,15 @@ async def test_bounded_cancels_the_work_when_its_time_is_up() -> None:
     with pytest.raises(TimeoutError):
         await task
     assert seen == ["cancelled"]
+
+
+@pytest.mark.parametrize(("seconds", "want"), [(4, True), (6, False)])
+async def test_ends_within_returns_whether_the_work_ended_in_time(seconds: float, want: bool) -> None:
+    clock = FakeClock()
+    task = asyncio.create_task(ends_within(clock.sleep(seconds), 5, clock=clock))
+    await clock.advance(5)
+    assert await task is want
+    assert clock.next_wake is None
 
 
 async def test_cancelling_the_caller_of_bounded_is_not_a_timeout() -> None:
