@@ -275,7 +275,7 @@ class RecordDriver:
             Effect.KEEP_MISSING: lambda slot, _: table.missing(slot),
             Effect.KEEP_FOREIGN: lambda slot, _: table.foreign(slot),
             Effect.KEEP_DOUBTED: lambda slot, _: table.doubted(slot),
-            Effect.CLEAR_REJECTION: _clear_rejection,
+            Effect.CLEAR_CONFLICTS: self._clear_conflicts,
             Effect.CLEAR_FAILURES: self._clear_failures,
             Effect.BACK_OFF: lambda slot, of: self.enqueue(slot, note_failure(slot, _given(of.error), config.rng)),
             Effect.ENQUEUE: lambda slot, _: self.enqueue(slot),
@@ -332,6 +332,10 @@ class RecordDriver:
         note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self.config.rng)
         self.table.timed[slot.key] = slot
 
+    def _clear_conflicts(self, slot: RecordSlot, _: Detail) -> None:
+        self.table.set_holder(slot, None)
+        slot.rejection, slot.released_at = None, -math.inf
+
     def _clear_failures(self, slot: RecordSlot, _: Detail) -> None:
         self.table.set_holder(slot, None)
         slot.failures = 0
@@ -340,10 +344,6 @@ class RecordDriver:
         slot.error, slot.failures = None, 0
         self.unblock_others(slot)
         self.report(slot)
-
-
-def _clear_rejection(slot: RecordSlot, _: Detail) -> None:
-    slot.rejection = None
 
 
 def _given(detail: T | None) -> T:

@@ -98,12 +98,9 @@ class RecordWriter:
 
     def _settle(self, slot: RecordSlot, step: Step) -> None:
         """Post that no request is needed: the record is as desired, or must stay unchanged."""
-        if step.act == "nothing":
-            self.driver.table.set_holder(slot, None)
-            slot.released_at = -math.inf
-        elif step.act == "hold":
+        if step.act == "hold":
             self.driver.table.hold(slot)
-        elif step.record is not None:
+        elif step.act == "refuse" and step.record is not None:
             self._log.warning("record.foreign", record=str(slot.key), name=step.record.name, remedy=FOREIGN_REMEDY)
         self.driver.post(slot, Event.AS_WANTED if step.act == "nothing" else Event.LEFT)
 

@@ -104,7 +104,7 @@ class Effect(StrEnum):
     KEEP_MISSING = "keep-missing"
     KEEP_FOREIGN = "keep-foreign"
     KEEP_DOUBTED = "keep-doubted"
-    CLEAR_REJECTION = "clear-rejection"
+    CLEAR_CONFLICTS = "clear-conflicts"  # neither a rejection nor another record's exclusive key matters any more
     CLEAR_FAILURES = "clear-failures"  # the backoff starts again, since the cause of the failures has changed
     BACK_OFF = "back-off"  # count the failure, and queue it for after its backoff
     ENQUEUE = "enqueue"
@@ -143,7 +143,7 @@ def _unsent(phase: Phase) -> dict[Event, Outcome]:
         _E.BLOCK: (_P.BLOCKED, (_F.WAIT, _F.REPORT)),
         _E.UNBLOCK: (phase, ()),
         _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
-        _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_REJECTION, *_SETTLED)),
+        _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_CONFLICTS, *_SETTLED)),
         _E.LEFT: (_P.IDLE, _SETTLED),
         _E.STILL_REJECTED: (_P.REJECTED, _SETTLED),
         **{event: (phase, effects) for event, effects in _READ.items()},
