@@ -159,12 +159,9 @@ class RecordDriver:
         """Return the record that the cluster should have under a key, or None."""
         return self._wanted.get(key, self.cluster)
 
-    def is_held(
-        self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...] | None
-    ) -> bool:
+    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...]) -> bool:
         """Return whether a record that is not desired must stay."""
-        if sources is not None:
-            sources += tuple(self._secrets_of_refs(key))
+        sources += tuple(self._secrets_of_refs(key))
         return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts, sources)
 
     def _secrets_of_refs(self, key: RecordKey) -> Iterator[str]:

@@ -26,7 +26,7 @@ FOREIGN_REMEDY = "another client created the record with this id, so it is not o
 _ID = attrgetter("id")
 
 Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
-IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None, tuple[str, ...] | None], bool]
+IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None, tuple[str, ...]], bool]
 IsRefused = Callable[[RecordKey, str], bool]
 WantedAt = Callable[[RecordKey], Record | None]
 
@@ -40,9 +40,7 @@ class Wanted(Protocol):
     def namespace(self, key: RecordKey, cluster: str) -> str:
         """Return the namespace of a desired record's owner; empty if it has none or the record is not desired."""
 
-    def is_held(
-        self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...] | None
-    ) -> bool:
+    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...]) -> bool:
         """Return whether a record that is not desired must stay."""
 
     def is_refused(self, key: RecordKey, name: str) -> bool:
@@ -202,7 +200,7 @@ def _removal(key: RecordKey, table: RecordTable, is_held: IsHeld) -> Step:
         return NOTHING
     if is_held(key, known.name, known.hosts, table.sources(key)):
         return HOLD
-    referrer = table.referrer(key)
+    referrer = next(iter(table.referrers(key)), None)
     return DELETE if referrer is None else Step("wait", None, referrer)
 
 

@@ -48,11 +48,6 @@ class Applied:
         return self.source.digest
 
     @property
-    def exclusive_keys(self) -> frozenset[tuple[str, str]]:
-        """Its exclusive keys: no other record of its kind may have them at the same time."""
-        return self.source.takes
-
-    @property
     def hosts(self) -> tuple[str, ...] | None:
         """The hosts whose requests or TLS handshakes it handles."""
         return self.source.hosts

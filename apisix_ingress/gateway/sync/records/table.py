@@ -76,10 +76,6 @@ class RecordTable:
         """Return the records that refer to this one, or may refer to it."""
         return self._referrers.get(key, ())
 
-    def referrer(self, key: RecordKey) -> RecordKey | None:
-        """Return a record that refers to this one, or may refer to it; None if there is none."""
-        return next(iter(self.referrers(key)), None)
-
     def sources(self, key: RecordKey) -> tuple[str, ...]:
         """Return the objects (namespace/name) that a record was generated from, as far as the gateway shows them.
 

@@ -98,7 +98,7 @@ def released(record: Record, applied: Applied | None) -> Record:
 
     Plugins whose keys it has stay, with their new configuration: no other record waits for them.
     """
-    held, wanted = applied.exclusive_keys if applied else frozenset(), mapping_in(record.body.get("plugins"))
+    held, wanted = applied.source.takes if applied else frozenset(), mapping_in(record.body.get("plugins"))
     kept = {name: config for name, config in wanted.items() if taken(record.key.kind, {name: config}) <= held}
     return replace(record, body={**record.body, "plugins": kept})
 

@@ -166,15 +166,15 @@ def test_refused_write_leaves_the_former_references() -> None:
     table = make_table(make_record(UPSTREAM), ROUTE_RECORD)
     table.write_started(table.slot(ROUTE), make_record(ROUTE, upstream_id="u2"))
     table.write_failed(table.slot(ROUTE))
-    assert table.referrer(UPSTREAM) == ROUTE
-    assert table.referrer(RecordKey("upstreams", "u2")) is None
+    assert list(table.referrers(UPSTREAM)) == [ROUTE]
+    assert not table.referrers(RecordKey("upstreams", "u2"))
 
 
 def test_refused_creation_leaves_no_references() -> None:
     table = make_table()
     table.write_started(table.slot(ROUTE), ROUTE_RECORD)
     table.write_failed(table.slot(ROUTE))
-    assert table.referrer(UPSTREAM) is None
+    assert not table.referrers(UPSTREAM)
 
 
 def test_doubted_record_is_written_again() -> None:
