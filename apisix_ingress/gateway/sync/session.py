@@ -121,11 +121,7 @@ class SyncSession:
                         group.create_task(self._early.run(listing, ready, term), name=f"sync-{name}-early")
 
                 await self.audit.initial_sync(
-                    ready,
-                    self._inherited,
-                    stale_after=config.audit_interval,
-                    on_list=update_early,
-                    on_compare=self._queue_changes,
+                    ready, self._inherited, on_list=update_early, on_compare=self._queue_changes
                 )
                 self.is_synced = True
                 config.observer.compared(name, ok=True)

@@ -77,16 +77,16 @@ class Audit:
         ready: asyncio.Event,
         inherited: Collection[RecordKey],
         *,
-        stale_after: float,
         on_list: Callable[[ClusterListing], None],
         on_compare: Callable[[], None],
     ) -> None:
         """Read the cluster at the start of a session and queue what differs.
 
+        The list is repeated if an audit would have been due before `ready` was set.
+
         Args:
             ready: Set once the desired records are complete; nothing is compared before.
             inherited: The records that the cluster last had, as far as this process knows; owned, despite their labels.
-            stale_after: Seconds after which the list is repeated, if it took that long until `ready` was set.
             on_list: Called with the list, if `ready` is not set yet.
             on_compare: Called before the comparison: from then on changes have to be queued.
         """
@@ -96,7 +96,7 @@ class Audit:
         if not ready.is_set():
             on_list(listing)
         await ready.wait()
-        if self._clock.monotonic() - listed_at > stale_after:
+        if self._clock.monotonic() - listed_at > self._driver.config.audit_interval:
             ended = self._table.ended
             listing = await self._list_with_retry(ledger)
         self._noticed(self._driver.cluster, listing.version)
