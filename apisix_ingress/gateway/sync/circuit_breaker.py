@@ -101,11 +101,6 @@ class CircuitBreaker:
         """The outage, if any: the breaker is tripped, or a probe reset it and no other call has succeeded yet."""
         return self._outage
 
-    @property
-    def is_away(self) -> bool:
-        """Whether there is an outage because the cluster does not respond, or fails."""
-        return self._outage is not None and self._outage.reason in ("unreachable", "failing")
-
     def has_succeeded_since(self, instant: float) -> bool:
         """Return whether any call except a probe has succeeded since a monotonic time."""
         return self._succeeded_at >= instant
@@ -152,7 +147,7 @@ class CircuitBreaker:
         if not was_tripped:
             self._writable.clear()
             self._tripped.set()
-        if self._outage is not None and (before is None or self._outage.reason not in _same(before.reason)):
+        if self._outage is not None and (before is None or _is_other(before, self._outage)):
             self._log_outage(self._outage)
         if not was_tripped:
             self._on_change()
@@ -228,6 +223,6 @@ def reason_of(error: GatewayError) -> OutageReason:
     return "unreachable" if error.status is None else "failing"
 
 
-def _same(reason: OutageReason) -> tuple[OutageReason, ...]:
-    """Return the reasons that are logged as the same outage."""
-    return ("unreachable", "failing") if reason in ("unreachable", "failing") else (reason,)
+def _is_other(before: Outage, outage: Outage) -> bool:
+    """Return whether a new cause of an outage is logged as another outage."""
+    return before.reason != outage.reason and not (before.is_away and outage.is_away)

@@ -133,7 +133,7 @@ class ClusterSync:
     @property
     def is_away(self) -> bool:
         """Whether writes stopped because the cluster does not respond, which may be temporary."""
-        return self._driver.breaker.is_away
+        return self.outage is not None and self.outage.is_away
 
     @property
     def version(self) -> str:

@@ -47,6 +47,11 @@ class Outage:
     since: datetime
 
     @property
+    def is_away(self) -> bool:
+        """Whether the cluster does not respond, or fails, which may be temporary."""
+        return self.reason in ("unreachable", "failing")
+
+    @property
     def headline(self) -> str:
         """The outage in one line."""
         return f"{HEADLINES[self.reason]} since {self.since:%Y-%m-%dT%H:%M:%SZ}: {self.cause}"

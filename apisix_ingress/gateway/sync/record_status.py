@@ -41,7 +41,7 @@ class RecordStatus:
         if (message := slot.rejected(record)) is not None:
             return RecordState("rejected", message)
         if (outage := self._breaker.outage) is not None and self._breaker.is_tripped:
-            return RecordState("unreachable", outage.cause, self._breaker.is_away)
+            return RecordState("unreachable", outage.cause, outage.is_away)
         return self._outstanding(slot, record)
 
     def _outstanding(self, slot: RecordSlot, record: Record) -> RecordState:
