@@ -77,7 +77,7 @@ class GatewayCluster:
             audit_interval=settings.sync.audit_interval,
             check_interval=settings.sync.check_interval,
             adopt=wiring.adoptions.adopt,
-            noticed=wiring.adoptions.noticed,
+            report_version=wiring.adoptions.report_version,
             nodes=wiring.nodes,
         )
         self.sync = ClusterSync(config, self._ledgered(url))

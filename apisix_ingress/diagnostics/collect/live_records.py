@@ -16,7 +16,7 @@ from apisix_ingress.errors import ConfigError, GatewayRejected, GatewayUnavailab
 from apisix_ingress.gateway.adminapi.client import AdminClient
 from apisix_ingress.gateway.adminapi.responses import found_of
 from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
-from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
+from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, adds_defaults
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import CONTROLLER_LABEL, DEFAULT_CONTROLLER, MANAGED_BY, MANAGED_BY_VALUE, is_owned
@@ -159,12 +159,12 @@ async def snapshot_of(backend: AdminClient, settings: Settings, cluster: str = "
 
 async def with_gateway_defaults(snapshot: Snapshot, desired: Desired, backend: AdminClient) -> Snapshot:
     """Return a snapshot that knows the gateway's defaults in the desired records; they are read only if needed."""
-    if not fills_in(snapshot.version):
+    if not adds_defaults(snapshot.version):
         return snapshot
     found = {key: found_of(key.kind, snapshot.bodies[key]).digest for key in snapshot.of_our_kinds()}
     wanted = [record for key in found if (record := desired.get(key, snapshot.cluster)) is not None]
     differing = [record for record in wanted if found[record.key] != record.digest]
     defaults = Defaults(snapshot.cluster, backend.read, clock=MonotonicClock())
-    await defaults.learn(differing)
+    await defaults.load_schemas(differing)
     kept = {each.key: (defaults.filled(each, found[each.key]), each.digest) for each in differing}
     return replace(snapshot, kept=kept)

@@ -56,7 +56,7 @@ class SyncConfig:
         audit_interval: Seconds between two audits.
         check_interval: Seconds between two spot checks; 0: none.
         adopt: Makes ids follow what the cluster holds, before the first comparison.
-        noticed: Called with the name of the cluster and the version that it reports, each time it is read.
+        report_version: Called with the name of the cluster and the version that it reports, each time it is read.
         nodes: For the updates before everything has been translated (`early_updates`); None: there are none.
     """
 
@@ -69,5 +69,5 @@ class SyncConfig:
     audit_interval: float = 60.0
     check_interval: float = 4.0
     adopt: Adopt = adopt_nothing
-    noticed: Callable[[str, str], None] = ignore_version
+    report_version: Callable[[str, str], None] = ignore_version
     nodes: CurrentNodes | None = None

@@ -268,13 +268,13 @@ class RecordDriver:
             Effect.KEEP_UNWRITTEN: lambda slot, _: table.write_failed(slot),
             Effect.KEEP_REJECTED: self._keep_rejected,
             Effect.KEEP_UNKNOWN: self._keep_unknown,
-            Effect.KEEP_FOUND: lambda slot, of: table.found(slot, _given(of.found)),
+            Effect.KEEP_FOUND: lambda slot, of: table.found(slot, _required(of.found)),
             Effect.KEEP_MISSING: lambda slot, _: table.missing(slot),
             Effect.KEEP_FOREIGN: lambda slot, _: table.foreign(slot),
-            Effect.KEEP_DOUBTED: lambda slot, _: table.doubted(slot),
+            Effect.KEEP_REPORTED_MISSING: lambda slot, _: table.reported_missing(slot),
             Effect.CLEAR_CONFLICTS: self._clear_conflicts,
             Effect.CLEAR_FAILURES: self._clear_failures,
-            Effect.BACK_OFF: lambda slot, of: self.enqueue(slot, note_failure(slot, _given(of.error), config.rng)),
+            Effect.BACK_OFF: lambda slot, of: self.enqueue(slot, note_failure(slot, _required(of.error), config.rng)),
             Effect.ENQUEUE: lambda slot, _: self.enqueue(slot),
             Effect.UNBLOCK_OTHERS: lambda slot, _: self.unblock_others(slot),
             Effect.REPORT: lambda slot, _: self.report(slot),
@@ -294,7 +294,7 @@ class RecordDriver:
             self.table.timed[slot.key] = slot  # it may be empty now
 
     def _wait(self, slot: RecordSlot, of: Detail) -> None:
-        self.table.block(slot, _given(of.on))
+        self.table.block(slot, _required(of.on))
         self.order.wait(slot, of.record, self._owner_namespace(slot))
         self.release_deletes()
 
@@ -304,9 +304,9 @@ class RecordDriver:
         self.table.write_started(slot, of.record, of.at)
 
     def _keep_written(self, slot: RecordSlot, _: Detail) -> None:
-        record, started = _given(slot.flight)
+        record, started = _required(slot.flight)
         self.table.write_succeeded(slot)
-        self.sentinels.written(slot.key, gone=record is None)
+        self.sentinels.written(slot.key, deleted=record is None)
         self.unacked.acknowledged(slot, record, started)
         # A record that reappears because an earlier write landed late is still expected.
         if record is None and slot.may_be_overwritten == -math.inf:
@@ -318,7 +318,7 @@ class RecordDriver:
             self.post(self.table.slot(successor), Event.HANDED_OVER)
 
     def _keep_unknown(self, slot: RecordSlot, _: Detail) -> None:
-        record = _given(slot.flight).record
+        record = _required(slot.flight).record
         self.table.write_unknown(slot)
         if record is not None and record.takes:
             self.unique_keys.written(record, self._clock.monotonic())
@@ -343,7 +343,7 @@ class RecordDriver:
         self.report(slot)
 
 
-def _given(detail: T | None) -> T:
+def _required(detail: T | None) -> T:
     """Return an argument that this kind of event always has."""
     assert detail is not None
     return detail

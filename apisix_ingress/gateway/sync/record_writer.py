@@ -157,9 +157,9 @@ class RecordWriter:
     async def _send(self, slot: RecordSlot, record: Record | None, term: Term) -> None:
         """Write a record. One that has to release exclusive keys is first written without new ones, then as desired."""
         driver = self.driver
-        circle = driver.unique_keys.circle(slot) if slot.release else ()
+        cycle = driver.unique_keys.cycle(slot) if slot.release else ()
         slot.release = False
-        if record is None or not circle:
+        if record is None or not cycle:
             if await self._write(slot, record, term):
                 slot.released_at = -math.inf
                 if record is None and driver.wanted(slot.key) is not None:
@@ -168,7 +168,7 @@ class RecordWriter:
         self._log.warning("record.plugins_released", record=str(slot.key), name=record.name)
         if await self._write(slot, released(record, slot.applied), term):
             slot.released_at = self._clock.monotonic()
-            for member in circle:
+            for member in cycle:
                 member.bucket_full_at = -math.inf  # restore plugins that guard requests as soon as possible
             driver.mark([slot.key])
 
@@ -247,7 +247,7 @@ class RecordWriter:
         if isinstance(error, DependencyPending):
             driver.breaker.succeeded()
             if error.missing is not None:
-                driver.post(driver.table.slot(error.missing), Event.DOUBTED)
+                driver.post(driver.table.slot(error.missing), Event.REPORTED_MISSING)
                 driver.mark([error.missing])
             if error.holder is not None:
                 driver.wait_for_holder(slot, error.holder)

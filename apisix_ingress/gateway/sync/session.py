@@ -71,7 +71,9 @@ class SyncSession:
         self.audit = Audit(self.driver, backend, on_listed=self._writer.checks.listed)
         nodes, most = config.nodes, config.concurrency
         self._early = EarlyUpdates(self._writer, nodes, concurrency=most) if nodes is not None else None
-        self._spot_check = SpotCheck(self.driver, backend, is_expected=self.audit.is_expected, suspect=self._suspect)
+        self._spot_check = SpotCheck(
+            self.driver, backend, is_expected=self.audit.is_expected, request_audit=self._request_audit
+        )
         # Changes are queued from the start of the first comparison, which takes a while.
         self._queues_changes = False
         self._audit_due = 0.0
@@ -127,7 +129,7 @@ class SyncSession:
                 config.observer.compared(name, ok=True)
                 for number in range(config.concurrency):
                     group.create_task(self._work(term), name=f"sync-{name}-{number}")
-                group.create_task(self._keep(), name=f"sync-{name}-keeper")
+                group.create_task(self._run_periodic(), name=f"sync-{name}-periodic")
                 group.create_task(self._log_synced(began), name=f"sync-{name}-synced")
                 self.driver.first_outcome.set()
                 # After the workers started: with many records it takes a while, and writes need not wait for it.
@@ -141,7 +143,7 @@ class SyncSession:
         duration = round(self._clock.monotonic() - began, 3)
         self._log.info("cluster.synced", records=len(self.driver.table.records()), duration_s=duration)
 
-    def _suspect(self) -> None:
+    def _request_audit(self) -> None:
         """Request an audit now: the cluster does not have what was written to it."""
         self._audit_due = self._clock.monotonic()
 
@@ -149,7 +151,7 @@ class SyncSession:
         self._queues_changes = self.has_compared = True
         self._audit_due = self._clock.monotonic() + (AUDIT_RETRY if self.audit.lacks_ledger else self._first_audit)
 
-    async def _keep(self) -> None:
+    async def _run_periodic(self) -> None:
         """Do what becomes due with time."""
         was_open = True
         while True:

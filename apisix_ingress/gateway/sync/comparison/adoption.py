@@ -114,7 +114,7 @@ class IdAdoption:
         self._read.clear()
         self._reported_hosts.clear()
 
-    def noticed(self, cluster: str, version: str) -> None:
+    def report_version(self, cluster: str, version: str) -> None:
         """Store the version that a cluster reports. What depends on it is translated before the first write to it."""
         self._has_new_version |= self._versions(cluster, version)
 

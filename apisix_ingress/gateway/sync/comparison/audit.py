@@ -16,7 +16,7 @@ import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedRecord
-from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
+from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, adds_defaults
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
 from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, NOTHING, Plan, explained, in_order_of_deletes, unusual
 from apisix_ingress.gateway.sync.records.slot import RecordSlot, Unknown
@@ -60,7 +60,7 @@ class Audit:
         self._clock = config.clock
         self._observer = config.observer
         self._adopt = config.adopt
-        self._noticed = config.noticed
+        self._report_version = config.report_version
         self._on_listed = on_listed
         self._defaults = Defaults(driver.cluster, backend.read, clock=config.clock)
         self.version = ""
@@ -99,7 +99,7 @@ class Audit:
         if self._clock.monotonic() - listed_at > self._driver.config.audit_interval:
             ended = self._table.ended
             listing = await self._list_with_retry(ledger)
-        self._noticed(self._driver.cluster, listing.version)
+        self._report_version(self._driver.cluster, listing.version)
         await self._adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
         on_compare()
         await self._compare(listing, ended)
@@ -148,10 +148,10 @@ class Audit:
         known = self._table.get(key).applied
         if known is not None and found.digest == known.digest:
             return True
-        if not fills_in(self.version):
+        if not adds_defaults(self.version):
             return False
         records = self._expected(key)
-        await self._defaults.learn(records)
+        await self._defaults.load_schemas(records)
         return any(self._defaults.filled(record, found.digest) == found.digest for record in records)
 
     async def report_all(self) -> None:
@@ -202,12 +202,12 @@ class Audit:
             listing: The records of the cluster.
             ended: The number of flights that had ended when the list was started.
         """
-        driver, table, news = self._driver, self._table, 0
+        driver, table, drift = self._driver, self._table, 0
         # The outcome of a write that was unknown is not a change by another client, however long ago it was.
         unknown = {slot.key for slot in table if isinstance(slot.observed, Unknown)}
         self.version = listing.version
-        self._noticed(driver.cluster, listing.version)
-        owned = await self._defaults.left_out(
+        self._report_version(driver.cluster, listing.version)
+        owned = await self._defaults.without_defaults(
             {**listing.owned, **self._adopted(listing)}, self._expected, listing.version
         )
 
@@ -217,17 +217,17 @@ class Audit:
 
         async for key in in_turns(owned):
             if not is_touched(key):
-                slot, found = table.slot(key), self._named(key, owned[key])
-                is_news = slot.applied is None or slot.applied.digest != found.digest
-                driver.post(slot, Event.FOUND if is_news else Event.CONFIRMED, Detail(found=found))
-                news += is_news and self._is_drift(slot) and key not in unknown
+                slot, found = table.slot(key), self._with_name(key, owned[key])
+                is_changed = slot.applied is None or slot.applied.digest != found.digest
+                driver.post(slot, Event.FOUND if is_changed else Event.CONFIRMED, Detail(found=found))
+                drift += is_changed and self._is_drift(slot) and key not in unknown
         async for key in in_turns(table.records().difference(owned)):
             if not is_touched(key):
                 driver.post(table.slot(key), Event.MISSING)
-                news += self._is_drift(table.slot(key)) and key not in unknown
+                drift += self._is_drift(table.slot(key)) and key not in unknown
         self._compare_foreign({key for key in listing.foreign if not is_touched(key)})
         driver.sentinels.listed(listing, is_touched)
-        return news
+        return drift
 
     def _compare_foreign(self, foreign: set[RecordKey]) -> None:
         """Post which records of other clients appeared or disappeared; log records that take a desired id."""
@@ -251,7 +251,7 @@ class Audit:
         """Return the unclaimed records that are desired; the others are not owned and must not be deleted."""
         return {key: found for key, found in listing.unclaimed.items() if self._driver.wanted(key) is not None}
 
-    def _named(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
+    def _with_name(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
         """Return a record with the name of the desired record, if the gateway returned none."""
         wanted = self._driver.wanted(key) if not found.name else None
         return found if wanted is None else replace(found, name=truncated(wanted.name))

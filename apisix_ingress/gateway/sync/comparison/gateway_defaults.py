@@ -78,7 +78,7 @@ class Defaults:
         """Record → hash of the stored body, and the digest of the record that it was stored from."""
         self._log = log.bind(cluster=cluster)
 
-    async def left_out(
+    async def without_defaults(
         self, found: Mapping[RecordKey, ObservedRecord], expected: Expected, version: str
     ) -> dict[RecordKey, ObservedRecord]:
         """Return records without the defaults: records that differ only by defaults get the expected digest.
@@ -89,21 +89,21 @@ class Defaults:
             version: The `Server` header of the gateway.
         """
         result = dict(found)
-        if not fills_in(version):
+        if not adds_defaults(version):
             return result
         self._follow(version)
         differing = [key async for key in in_turns(found) if _differs(found[key], expected(key))]
         async for key in in_turns(differing):
-            result[key] = self._as_before(key, found[key])
+            result[key] = self._from_cache(key, found[key])
         unexplained = [key async for key in in_turns(differing) if _differs(result[key], expected(key))]
-        await self.learn(record for key in unexplained for record in expected(key))
+        await self.load_schemas(record for key in unexplained for record in expected(key))
         async for key in in_turns(unexplained):
-            result[key] = self._meant(key, found[key], expected(key)) or result[key]
+            result[key] = self._explained(key, found[key], expected(key)) or result[key]
         for gone in self._seen.keys() - found.keys():
             del self._seen[gone]
         return result
 
-    async def learn(self, records: Iterable[Record]) -> None:
+    async def load_schemas(self, records: Iterable[Record]) -> None:
         """Read the missing schemas of some records; stop if the gateway does not respond."""
         paths: dict[str, None] = {}
         async for record in in_turns(records):
@@ -134,11 +134,11 @@ class Defaults:
             self._responses.clear()
             self._unknown_plugins.clear()
 
-    def _as_before(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
+    def _from_cache(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
         seen, meant = self._seen.get(key, (b"", b""))
         return replace(found, digest=meant) if seen and seen == _hash(found.digest) else found
 
-    def _meant(self, key: RecordKey, found: ObservedRecord, records: Iterable[Record]) -> ObservedRecord | None:
+    def _explained(self, key: RecordKey, found: ObservedRecord, records: Iterable[Record]) -> ObservedRecord | None:
         """Return an observed record with the digest of the record that it was stored from, if it is one of these."""
         for record in records:
             if self.filled(record, found.digest) == found.digest:
@@ -201,7 +201,7 @@ class Defaults:
         return mapping_in(self._response(path).get(name))
 
 
-def fills_in(version: str) -> bool:
+def adds_defaults(version: str) -> bool:
     """Return whether a gateway with this `Server` header may add defaults; one that hides its version may."""
     numbers = version_of(version)
     return numbers is None or numbers < _AS_SENT

@@ -33,9 +33,9 @@ class Sentinels:
         self._differed = 0
         """Number of consecutive bodies that differed from what was written: some gateways modify bodies."""
 
-    def written(self, key: RecordKey, *, gone: bool) -> None:
+    def written(self, key: RecordKey, *, deleted: bool) -> None:
         """Record that a record was written or deleted."""
-        if gone:
+        if deleted:
             self._deleted, self._deleted_revision = key, -1
             if self._newest.get(key.kind) == key:
                 del self._newest[key.kind]
@@ -60,11 +60,11 @@ class Sentinels:
 
     def due(self) -> tuple[RecordKey, ...]:
         """Return the records to read now: the last written and deleted ones, and the other kinds in turn."""
-        there = [key for key in self._newest.values() if self._is_settled(key) and self.known(key) is not None]
-        due = dict.fromkeys(there[-1:])
-        if there:
+        existing = [key for key in self._newest.values() if self._is_settled(key) and self.known(key) is not None]
+        due = dict.fromkeys(existing[-1:])
+        if existing:
             self._turn += 1
-            due[there[self._turn % len(there)]] = None
+            due[existing[self._turn % len(existing)]] = None
         if self._deleted is not None and self._is_settled(self._deleted):
             due[self._deleted] = None
         return tuple(due)
@@ -73,7 +73,7 @@ class Sentinels:
         """Return the applied record under a key; it is a different Python object after each write."""
         return self._table.get(key).applied
 
-    def is_as_left(self, key: RecordKey, before: Applied | None, found: ObservedRecord | None) -> bool | None:
+    def is_unchanged(self, key: RecordKey, before: Applied | None, found: ObservedRecord | None) -> bool | None:
         """Return whether a record is as it was left; None: compare the body, as no revision was seen after its write.
 
         Args:
@@ -85,7 +85,7 @@ class Sentinels:
             return True  # written meanwhile
         if found is None:
             return before is None
-        revision = self._saw(key, found.revision)
+        revision = self._replace_revision(key, found.revision)
         if revision > 0 and found.revision:
             return found.revision == revision
         if before is None:
@@ -97,7 +97,7 @@ class Sentinels:
         self._differed = 0 if is_expected else self._differed + 1
         return is_expected or self._differed >= _DIFFERING
 
-    def _saw(self, key: RecordKey, revision: int) -> int:
+    def _replace_revision(self, key: RecordKey, revision: int) -> int:
         """Store the revision of a record; return the previous one, -1 if there was none."""
         slot = self._table.get(key)
         if slot.observed is not None:

@@ -39,7 +39,7 @@ class SpotCheck:
         driver: The records of the cluster, which say what to read, and its circuit breaker.
         backend: The client of the cluster.
         is_expected: Whether a record has the expected body.
-        suspect: Called when records are not as they were left.
+        request_audit: Called when records are not as they were left.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SpotCheck:
         backend: Backend,
         *,
         is_expected: IsExpected,
-        suspect: Callable[[], None],
+        request_audit: Callable[[], None],
     ) -> None:
         self._log = log.bind(cluster=driver.cluster)
         self._backend = backend
@@ -57,7 +57,7 @@ class SpotCheck:
         self._config = driver.config
         self._clock = driver.config.clock
         self._is_expected = is_expected
-        self._suspect = suspect
+        self._request_audit = request_audit
 
     async def run_checks(self) -> None:
         """Check from time to time while writes are allowed. Never returns."""
@@ -78,7 +78,8 @@ class SpotCheck:
             tries += 1
             try:
                 # The backend limits the first attempt, and its error contains more than a timeout here.
-                await (self._ask() if tries == 1 else bounded(self._ask(), end - self._now(), clock=self._clock))
+                attempt = self._read_sentinels()
+                await (attempt if tries == 1 else bounded(attempt, end - self._now(), clock=self._clock))
                 return
             except TimeoutError:
                 pass
@@ -98,7 +99,7 @@ class SpotCheck:
         if self._breaker.allows_writes and not self._breaker.has_succeeded_since(began):
             self._breaker.trip(error, since=since)
 
-    async def _ask(self) -> None:
+    async def _read_sentinels(self) -> None:
         """Read the sentinels that are due, or probe the cluster if there are none.
 
         Raises:
@@ -108,25 +109,25 @@ class SpotCheck:
         if not keys:
             await self._backend.probe()
             return
-        answers = await asyncio.gather(*map(self._look, keys), return_exceptions=True)
-        errors = [answer for answer in answers if isinstance(answer, BaseException)]
+        results = await asyncio.gather(*map(self._check_record, keys), return_exceptions=True)
+        errors = [result for result in results if isinstance(result, BaseException)]
         for error in errors:
-            if not isinstance(error, GatewayError) or len(errors) == len(answers):
+            if not isinstance(error, GatewayError) or len(errors) == len(results):
                 raise error
-        if False in answers:
-            self._suspect()
+        if False in results:
+            self._request_audit()
 
-    async def _look(self, key: RecordKey) -> bool:
+    async def _check_record(self, key: RecordKey) -> bool:
         before = self._sentinels.known(key)
         try:
             found = await self._backend.look(key)
         except GatewayError as error:
             self._breaker.failed(error)  # at once: the other reads may take until their timeout
             raise
-        is_as_left = self._sentinels.is_as_left(key, before, found)
-        if is_as_left is None and found is not None:
+        is_unchanged = self._sentinels.is_unchanged(key, before, found)
+        if is_unchanged is None and found is not None:
             is_expected = await self._is_expected(key, found) or self._sentinels.known(key) is not before
-            is_as_left = self._sentinels.compared(is_expected=is_expected)
-        if not is_as_left:
+            is_unchanged = self._sentinels.compared(is_expected=is_expected)
+        if not is_unchanged:
             self._log.info("check.differs", record=str(key), found="changed" if found else "missing")
-        return bool(is_as_left)
+        return bool(is_unchanged)

@@ -154,7 +154,7 @@ class RecordTable:
         self.missing(slot)
         slot.is_foreign = True
 
-    def doubted(self, slot: RecordSlot) -> None:
+    def reported_missing(self, slot: RecordSlot) -> None:
         """Record that the gateway did not find a record that was believed to exist."""
         slot.is_foreign = False
         known = slot.applied

@@ -81,7 +81,7 @@ class Event(StrEnum):
     """The gateway was read and does not have it."""
     FOREIGN = "foreign"
     """The gateway was read and has a record of another client under its key."""
-    DOUBTED = "doubted"
+    REPORTED_MISSING = "reported-missing"
     """The gateway rejected another record because it does not find this one."""
 
 
@@ -103,7 +103,7 @@ class Effect(StrEnum):
     KEEP_FOUND = "keep-found"
     KEEP_MISSING = "keep-missing"
     KEEP_FOREIGN = "keep-foreign"
-    KEEP_DOUBTED = "keep-doubted"
+    KEEP_REPORTED_MISSING = "keep-reported-missing"
     CLEAR_CONFLICTS = "clear-conflicts"  # neither a rejection nor another record's exclusive key matters any more
     CLEAR_FAILURES = "clear-failures"  # the backoff starts again, since the cause of the failures has changed
     BACK_OFF = "back-off"  # count the failure, and queue it for after its backoff
@@ -128,7 +128,7 @@ _READ: dict[Event, tuple[Effect, ...]] = {
     _E.CONFIRMED: (_F.KEEP_FOUND,),
     _E.MISSING: (_F.KEEP_MISSING, _F.UNBLOCK_OTHERS),
     _E.FOREIGN: (_F.KEEP_FOREIGN, _F.UNBLOCK_OTHERS),
-    _E.DOUBTED: (_F.KEEP_DOUBTED,),
+    _E.REPORTED_MISSING: (_F.KEEP_REPORTED_MISSING,),
 }
 
 
@@ -157,7 +157,7 @@ def _in_flight(phase: Phase) -> dict[Event, Outcome]:
         _E.UNWANTED: (_P.CHANGED, (_F.ORDER, _F.ENQUEUE)),
         _E.UNBLOCK: (phase, ()),
         _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
-        _E.DOUBTED: (phase, _READ[_E.DOUBTED]),
+        _E.REPORTED_MISSING: (phase, _READ[_E.REPORTED_MISSING]),
     }
 
 

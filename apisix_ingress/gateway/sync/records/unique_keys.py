@@ -36,7 +36,7 @@ class UniqueKeys:
         self._table = table
         self._order = order
         # Exclusive key → the records that it was recently given to, and when. `prune` drops expired entries.
-        self._given: dict[tuple[RecordKind, tuple[str, str]], dict[RecordKey, float]] = {}
+        self._written: dict[tuple[RecordKind, tuple[str, str]], dict[RecordKey, float]] = {}
 
     def rival(self, record: Record) -> RecordKey | None:
         """Return a record whose write has to end before the write of this record may begin, or None.
@@ -65,20 +65,20 @@ class UniqueKeys:
     def delay(self, record: Record, now: float) -> float:
         """Return the seconds until the gateway's memory contains the records that got the keys recently."""
         # Including records that want other keys now: if they do not get these, they keep what they have.
-        given = (self._given.get((record.key.kind, each), {}) for each in record.takes)
+        given = (self._written.get((record.key.kind, each), {}) for each in record.takes)
         times = (at for each in given for other, at in each.items() if other != record.key)
         return max(times, default=-math.inf) + MEMORY_SECONDS - now
 
     def written(self, record: Record, now: float) -> None:
         """Record that a record was written, or may have been."""
         for each in record.takes:
-            self._given.setdefault((record.key.kind, each), {})[record.key] = now
+            self._written.setdefault((record.key.kind, each), {})[record.key] = now
 
     def prune(self, now: float) -> None:
         """Forget writes that are in the gateway's memory by now."""
-        self._given = {each: young for each, given in self._given.items() if (young := _young(given, now))}
+        self._written = {each: recent for each, given in self._written.items() if (recent := _recent(given, now))}
 
-    def circle(self, slot: RecordSlot) -> tuple[RecordSlot, ...]:
+    def cycle(self, slot: RecordSlot) -> tuple[RecordSlot, ...]:
         """Return the records of the cycle of waiting records that this one belongs to; empty if there is none."""
         seen: dict[RecordKey, RecordSlot] = {}
         holder = slot.holder
@@ -90,7 +90,7 @@ class UniqueKeys:
     def may_release(self, slot: RecordSlot, now: float) -> bool:
         """Return whether a record keeps failing in a cycle, and has not recently released its keys."""
         is_due = slot.persistent_error is not None and now - slot.released_at >= RELEASE_INTERVAL
-        return is_due and bool(self.circle(slot))
+        return is_due and bool(self.cycle(slot))
 
 
 def released(record: Record, applied: Applied | None) -> Record:
@@ -103,5 +103,5 @@ def released(record: Record, applied: Applied | None) -> Record:
     return replace(record, body={**record.body, "plugins": kept})
 
 
-def _young(written: Mapping[RecordKey, float], now: float) -> dict[RecordKey, float]:
+def _recent(written: Mapping[RecordKey, float], now: float) -> dict[RecordKey, float]:
     return {key: at for key, at in written.items() if at + MEMORY_SECONDS > now}

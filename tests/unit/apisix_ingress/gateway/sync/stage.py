@@ -93,7 +93,7 @@ class Stage:
             concurrency=concurrency,
             check_interval=check_interval,
             observer=self.notes,
-            noticed=lambda cluster, version: self.versions.append(version),
+            report_version=lambda cluster, version: self.versions.append(version),
             nodes=nodes,
         )
         return ClusterSync(config, self.backend)

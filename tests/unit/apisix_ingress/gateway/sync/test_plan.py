@@ -177,11 +177,11 @@ def test_refused_creation_leaves_no_references() -> None:
     assert not table.referrers(UPSTREAM)
 
 
-def test_doubted_record_is_written_again() -> None:
+def test_record_that_is_reported_missing_is_written_again() -> None:
     upstream = make_record(UPSTREAM)
     table = make_table(upstream)
-    table.doubted(table.slot(UPSTREAM))
-    table.doubted(table.slot(CONFIG))
+    table.reported_missing(table.slot(UPSTREAM))
+    table.reported_missing(table.slot(CONFIG))
     assert step(upstream, table, UPSTREAM) == Step("put", upstream)
     assert table.records() == {UPSTREAM}
 

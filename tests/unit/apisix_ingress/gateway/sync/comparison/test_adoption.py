@@ -81,7 +81,7 @@ async def test_a_new_version_of_gateways_is_translated_before_the_first_write() 
 
     adoptions = IdAdoption(scene.ids, scene.desired, scene._translate, clock=LoopClock(), versions=learn)
     for _ in range(2):
-        adoptions.noticed("c1", "APISIX/3.19.0")
+        adoptions.report_version("c1", "APISIX/3.19.0")
         await adoptions.adopt("c1", {})
     assert (reported, scene.translated) == ([("c1", "APISIX/3.19.0")] * 2, 1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import ObservedRecord
-from apisix_ingress.gateway.sync.comparison.gateway_defaults import KEPT, PATIENCE, Defaults, fills_in
+from apisix_ingress.gateway.sync.comparison.gateway_defaults import KEPT, PATIENCE, Defaults, adds_defaults
 from apisix_ingress.model.json import canonical
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record, comparable
@@ -58,7 +58,7 @@ class Gateway:
         """Return whether a record counts as wanted of which the gateway has this, beside the labels."""
         body = {**{name: record.body[name] for name in ("id", "name", "labels")}, **kept}
         found = {record.key: ObservedRecord(comparable(record.key.kind, body))}
-        got = await self.defaults.left_out(found, lambda key: [record], version)
+        got = await self.defaults.without_defaults(found, lambda key: [record], version)
         return got[record.key].digest == record.digest
 
 
@@ -82,7 +82,7 @@ async def test_a_gateway_that_stores_records_unchanged_is_not_queried() -> None:
     [("APISIX/3.9.0", True), ("APISIX/2.15.3", True), ("APISIX", True), ("", True), ("APISIX/3.14", False)],
 )
 def test_version_says_who_fills_in(version: str, want: bool) -> None:
-    assert fills_in(version) is want
+    assert adds_defaults(version) is want
 
 
 @on_stage
@@ -154,11 +154,11 @@ async def test_our_last_write_is_recognized_while_another_record_is_desired() ->
     gateway = Gateway()
     wrote, wanted = make_record(ROUTE, uri="/a"), make_record(ROUTE, uri="/b")
     found = {ROUTE: ObservedRecord(comparable("routes", {**wrote.body, "priority": 0}))}
-    got = await gateway.defaults.left_out(found, lambda key: [wanted, wrote], OLD)
+    got = await gateway.defaults.without_defaults(found, lambda key: [wanted, wrote], OLD)
     assert got[ROUTE].digest == wrote.digest
-    got = await gateway.defaults.left_out(found, lambda key: [wanted], OLD)
+    got = await gateway.defaults.without_defaults(found, lambda key: [wanted], OLD)
     assert got[ROUTE].digest == wrote.digest
-    assert await gateway.defaults.left_out({}, lambda key: [wanted], OLD) == {}
+    assert await gateway.defaults.without_defaults({}, lambda key: [wanted], OLD) == {}
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[]", b"7", b""])
@@ -210,7 +210,7 @@ async def test_a_slow_gateway_delays_no_other() -> None:
 
     loop = asyncio.get_running_loop()
     defaults = Defaults("c1", read, clock=Clock())  # type: ignore[arg-type]
-    await defaults.learn([make_record(ROUTE, plugins={"p": {}}), make_record(RecordKey("upstreams", "u"))])
+    await defaults.load_schemas([make_record(ROUTE, plugins={"p": {}}), make_record(RecordKey("upstreams", "u"))])
     assert loop.time() <= PATIENCE
 
 

@@ -257,15 +257,15 @@ async def test_an_edit_that_breaks_the_cycle_releases_no_key() -> None:
     assert (tried, exclusive.empty) == (1, 1)
 
 
-def test_a_circle_is_seen_by_those_in_it_alone() -> None:
+def test_a_cycle_is_seen_by_those_in_it_alone() -> None:
     table = RecordTable()
     unique_keys = UniqueKeys("c", FakeWanted(), table, WriteOrder())
     first, second, third = map(table.slot, (FIRST, SECOND, THIRD))
     for slot, holder in ((first, SECOND), (second, FIRST), (third, FIRST)):
         table.set_holder(slot, holder)
-    assert [unique_keys.circle(slot) for slot in (first, second, third)] == [(second, first), (first, second), ()]
+    assert [unique_keys.cycle(slot) for slot in (first, second, third)] == [(second, first), (first, second), ()]
     assert table.successors == {FIRST: {SECOND: None, THIRD: None}, SECOND: {FIRST: None}}
     for slot in (second, third):
         table.set_holder(slot, None)
-    assert [unique_keys.circle(slot) for slot in (first, second, third)] == [(), (), ()]
+    assert [unique_keys.cycle(slot) for slot in (first, second, third)] == [(), (), ()]
     assert table.successors == {SECOND: {FIRST: None}}

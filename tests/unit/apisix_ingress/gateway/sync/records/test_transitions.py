@@ -35,7 +35,7 @@ found          =        =        =        =        =        -        -
 confirmed      =        =        =        =        =        -        -
 missing        =        =        =        =        =        -        -
 foreign        =        =        =        =        =        -        -
-doubted        =        =        =        =        =        =        =
+reported-missing =        =        =        =        =        =        =
 """
 PHASES = (*AT_REST, Phase.IN_FLIGHT, Phase.CHANGED)
 ROWS = {Event(row.split()[0]): row.split()[1:] for row in WANT.strip().splitlines()}
