@@ -69,11 +69,8 @@ class SyncSession:
         self._first_audit = first_audit
         self._writer = RecordWriter(self.driver, backend)
         self.audit = Audit(self.driver, backend, on_listed=self._writer.checks.listed)
-        nodes, most = config.nodes, config.concurrency
-        self._early = EarlyUpdates(self._writer, nodes, concurrency=most) if nodes is not None else None
-        self._spot_check = SpotCheck(
-            self.driver, backend, is_expected=self.audit.is_expected, request_audit=self._request_audit
-        )
+        self._early = EarlyUpdates(self._writer, config.nodes) if config.nodes is not None else None
+        self._spot_check = SpotCheck(self.driver, backend, self.audit, request_audit=self._request_audit)
         # Changes are queued from the start of the first comparison, which takes a while.
         self._queues_changes = False
         self._audit_due = 0.0

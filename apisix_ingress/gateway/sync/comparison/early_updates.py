@@ -46,14 +46,12 @@ class EarlyUpdates:
     Args:
         writer: Writes them.
         nodes: Returns the current nodes of upstreams.
-        concurrency: Maximum number of writes in flight.
     """
 
-    def __init__(self, writer: RecordWriter, nodes: CurrentNodes, *, concurrency: int) -> None:
+    def __init__(self, writer: RecordWriter, nodes: CurrentNodes) -> None:
         self._writer = writer
         self._driver = writer.driver
         self._nodes = nodes
-        self._concurrency = concurrency
         self._log = log.bind(cluster=writer.driver.cluster)
 
     async def run(self, listing: ClusterListing, ready: asyncio.Event, term: Term) -> None:
@@ -85,7 +83,7 @@ class EarlyUpdates:
         left = [update for update in updates if update.record.key in used]
         async with asyncio.TaskGroup() as group:
             queue = iter(left)
-            for _ in range(min(self._concurrency, len(left))):
+            for _ in range(min(self._driver.config.concurrency, len(left))):
                 group.create_task(self._write(queue, ready, term))
         self._log.info("endpoints.updated", upstreams=len(left))
 

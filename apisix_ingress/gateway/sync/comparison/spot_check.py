@@ -8,14 +8,15 @@ Nothing is written here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayUnavailable
-from apisix_ingress.gateway.backend import Backend, ObservedRecord
+from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.sync.circuit_breaker import UNREACHED
+from apisix_ingress.gateway.sync.comparison.audit import Audit
 from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.tasks import bounded
@@ -24,9 +25,6 @@ log = structlog.get_logger()
 
 SPREAD = 0.9
 """The next check starts after at least this share of the interval; the rest is random."""
-
-IsExpected = Callable[[RecordKey, ObservedRecord], Awaitable[bool]]
-"""Returns whether a record in a gateway is what was written there."""
 
 PAUSE = 0.5
 """Seconds between two attempts of one check."""
@@ -38,25 +36,20 @@ class SpotCheck:
     Args:
         driver: The records of the cluster, which say what to read, and its circuit breaker.
         backend: The client of the cluster.
-        is_expected: Whether a record has the expected body.
+        audit: Compares bodies.
         request_audit: Called when records are not as they were left.
     """
 
     def __init__(
-        self,
-        driver: RecordDriver,
-        backend: Backend,
-        *,
-        is_expected: IsExpected,
-        request_audit: Callable[[], None],
+        self, driver: RecordDriver, backend: Backend, audit: Audit, *, request_audit: Callable[[], None]
     ) -> None:
         self._log = log.bind(cluster=driver.cluster)
         self._backend = backend
+        self._audit = audit
         self._breaker = driver.breaker
         self._sentinels = driver.sentinels
         self._config = driver.config
         self._clock = driver.config.clock
-        self._is_expected = is_expected
         self._request_audit = request_audit
 
     async def run_checks(self) -> None:
@@ -126,7 +119,7 @@ class SpotCheck:
             raise
         is_unchanged = self._sentinels.is_unchanged(key, before, found)
         if is_unchanged is None and found is not None:
-            is_expected = await self._is_expected(key, found) or self._sentinels.known(key) is not before
+            is_expected = await self._audit.is_expected(key, found) or self._sentinels.known(key) is not before
             is_unchanged = self._sentinels.compared(is_expected=is_expected)
         if not is_unchanged:
             self._log.info("check.differs", record=str(key), found="changed" if found else "missing")
