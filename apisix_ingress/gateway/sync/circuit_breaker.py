@@ -94,7 +94,7 @@ class CircuitBreaker:
     @property
     def allows_writes(self) -> bool:
         """Whether a write may start now."""
-        return not self.is_tripped and not self._stopped
+        return self._writable.is_set()
 
     @property
     def outage(self) -> Outage | None:
@@ -110,8 +110,7 @@ class CircuitBreaker:
         self._succeeded_at = self._clock.monotonic()
         if not self.is_tripped:
             self._end_outage()
-        if self._failing:
-            self._failing.clear()
+        self._failing.clear()
         self._probes = 0
 
     def failed(self, error: GatewayError, key: RecordKey | None = None) -> None:
@@ -144,9 +143,8 @@ class CircuitBreaker:
         if before is None or not was_tripped or agreed:
             begun = before.since if before is not None else since or self._clock.now()
             self._outage = Outage(reason_of(error), cause, begun)
-        if not was_tripped:
-            self._writable.clear()
-            self._tripped.set()
+        self._writable.clear()
+        self._tripped.set()
         if self._outage is not None and (before is None or _is_other(before, self._outage)):
             self._log_outage(self._outage)
         if not was_tripped:
@@ -170,8 +168,7 @@ class CircuitBreaker:
 
     async def writable(self) -> None:
         """Wait until a write may start."""
-        if not self._writable.is_set():
-            await self._writable.wait()
+        await self._writable.wait()
 
     async def run_probes(self, backend: Backend) -> None:
         """Probe the cluster while the breaker is tripped, and reset it when a probe succeeds. Never returns."""
