@@ -52,15 +52,12 @@ class Audit:
     """
 
     def __init__(self, driver: RecordDriver, backend: Backend, *, on_listed: Callable[[float], None]) -> None:
-        config = driver.config
+        config = self._config = driver.config
         self._driver = driver
         self._table = driver.table
         self._backend = backend
-        self._wanted = config.wanted
         self._clock = config.clock
         self._observer = config.observer
-        self._adopt = config.adopt
-        self._report_version = config.report_version
         self._on_listed = on_listed
         self._defaults = Defaults(driver.cluster, backend.read, clock=config.clock)
         self.version = ""
@@ -99,8 +96,8 @@ class Audit:
         if self._clock.monotonic() - listed_at > self._driver.config.audit_interval:
             ended = self._table.ended
             listing = await self._list_with_retry(ledger)
-        self._report_version(self._driver.cluster, listing.version)
-        await self._adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
+        self._config.report_version(self._driver.cluster, listing.version)
+        await self._config.adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
         on_compare()
         await self._compare(listing, ended)
         found = await self._queue_difference()
@@ -157,7 +154,7 @@ class Audit:
     async def report_all(self) -> None:
         """Report the state of every desired record, except of records whose write will end with a report."""
         driver = self._driver
-        async for key in in_turns(self._wanted.keys()):
+        async for key in in_turns(self._config.wanted.keys()):
             if driver.breaker.is_tripped or not driver.order.is_counted(key):
                 driver.report(self._table.get(key))
 
@@ -206,7 +203,7 @@ class Audit:
         # The outcome of a write that was unknown is not a change by another client, however long ago it was.
         unknown = {slot.key for slot in table if isinstance(slot.observed, Unknown)}
         self.version = listing.version
-        self._report_version(driver.cluster, listing.version)
+        self._config.report_version(driver.cluster, listing.version)
         owned = await self._defaults.without_defaults(
             {**listing.owned, **self._adopted(listing)}, self._expected, listing.version
         )
@@ -265,12 +262,12 @@ class Audit:
     async def _queue_difference(self) -> Plan:
         """Queue the differences from the desired records; hold back an unusual number of deletes."""
         driver, table = self._driver, self._table
-        keys = table.records().union(self._wanted.keys())
+        keys = table.records().union(self._config.wanted.keys())
         steps = [(key, step) async for key in in_turns(keys, every=PIECE) if (step := driver.decide(key)) != NOTHING]
         found = Plan.of(steps, driver.wanted)
         # Not `keys`: records that became desired during the comparison stay known as well.
         uncertain = {slot.key for slot in table.timed.values() if slot.may_be_overwritten > -math.inf}
-        driver.ever_wanted &= table.records().union(self._wanted.keys(), uncertain)
+        driver.ever_wanted &= table.records().union(self._config.wanted.keys(), uncertain)
         withheld = self._hold_back(found)
         driver.order.begin_batch()
         async for key in in_turns((*found.upserts, *found.deletes)):
@@ -287,7 +284,7 @@ class Audit:
         driver, table = self._driver, self._table
         owned = table.records()
         before = driver.withheld()
-        intended = explained((*found.deletes, *in_order_of_deletes(before)), table, self._wanted.is_refused)
+        intended = explained((*found.deletes, *in_order_of_deletes(before)), table, self._config.wanted.is_refused)
         for key in (before - owned) | (before & intended):  # what is intended is deleted at the next tick
             table.set_withheld(table.slot(key), is_withheld=False)
         before = (before & owned) - intended
