@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
 
@@ -15,6 +17,7 @@ from apisix_ingress.errors import (
     GatewayError,
     GatewayRejected,
     GatewayUnauthorized,
+    LeadershipLost,
 )
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.pre_write_check import PreWriteChecks
@@ -89,12 +92,19 @@ class RecordWriter:
         await self._write(slot, record, term)
         self.driver.table.compare_by_digest(slot)
 
-    def crashed(self, key: RecordKey) -> None:
-        """Retry a record later whose handling raised an unexpected exception, which is a bug."""
-        slot = self.driver.table.slot(key)
-        if slot.flight is not None:
-            self.driver.post(slot, Event.UNKNOWN)
-        self.driver.retry(slot, GatewayError("internal error: check the log of the controller"))
+    @contextmanager
+    def crash_handler(self, key: RecordKey) -> Iterator[None]:
+        """Retry a record later if handling it raises an unexpected exception, which is a bug."""
+        try:
+            yield
+        except LeadershipLost:
+            raise
+        except Exception as error:
+            self._log.error("record.crashed", record=str(key), exc_info=error)
+            slot = self.driver.table.slot(key)
+            if slot.flight is not None:
+                self.driver.post(slot, Event.UNKNOWN)
+            self.driver.retry(slot, GatewayError("internal error: check the log of the controller"))
 
     def _settle(self, slot: RecordSlot, step: Step) -> None:
         """Post that no request is needed: the record is as desired, or must stay unchanged."""

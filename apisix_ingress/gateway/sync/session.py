@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable
 
 import structlog
 
-from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.gateway.backend import Backend, ClusterListing
 from apisix_ingress.gateway.sync.comparison.audit import Audit
 from apisix_ingress.gateway.sync.comparison.early_updates import EarlyUpdates
@@ -188,22 +187,11 @@ class SyncSession:
             try:
                 if not driver.breaker.allows_writes:
                     driver.enqueue(driver.table.slot(key))
-                elif await self._handle(key, term):
-                    settled = 0
                 else:
-                    settled += 1
+                    with self._writer.crash_handler(key):
+                        settled = 0 if await self._writer.handle(key, term) else settled + 1
             finally:
                 driver.queue.done(key)
             if settled >= YIELD_EVERY:
                 settled = 0
                 await asyncio.sleep(0)
-
-    async def _handle(self, key: RecordKey, term: Term) -> bool:
-        try:
-            return await self._writer.handle(key, term)
-        except LeadershipLost:
-            raise
-        except Exception as error:
-            self._log.error("record.crashed", record=str(key), exc_info=error)
-            self._writer.crashed(key)
-            return True

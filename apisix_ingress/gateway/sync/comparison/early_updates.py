@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import orjson
 import structlog
 
-from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
 from apisix_ingress.gateway.sync.config import CurrentNodes
 from apisix_ingress.gateway.sync.plan import UNUSUAL_SHARE
@@ -121,13 +120,8 @@ class EarlyUpdates:
         for update in left:
             if ready.is_set() or not self._driver.breaker.allows_writes:
                 return
-            try:
+            with self._writer.crash_handler(update.record.key):
                 await self._writer.update_early(update.record, update.found, term)
-            except LeadershipLost:
-                raise
-            except Exception as error:
-                self._log.error("record.crashed", record=str(update.record.key), exc_info=error)
-                self._writer.crashed(update.record.key)
 
 
 def _upstreams(owned: Mapping[RecordKey, ObservedRecord]) -> dict[RecordKey, ObservedRecord]:
