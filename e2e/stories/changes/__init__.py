@@ -1,1 +1,1 @@
-"""Objects and controllers that come, change and go: what reaches the gateways, and what must not be written."""
+"""Objects and controllers that are created, changed and removed: what must reach the gateways, and what must not."""

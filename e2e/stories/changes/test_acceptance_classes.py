@@ -1,4 +1,4 @@
-"""Which objects count by their class: each kind with the class, another one, and none."""
+"""Which objects are handled, depending on their class: each kind with the controller's class, another one, and none."""
 
 import secrets
 from typing import Any
@@ -11,11 +11,11 @@ from e2e.story import Stage, route
 
 CLASSES = ("apisix", "other", "")
 PLUGINS = {"apisix": "gzip", "other": "cors", "": "request-id"}
-"""A gateway takes a plugin in one global rule only."""
+"""A gateway accepts a plugin in one global rule only."""
 
 
 def of_class(stage: Stage, kind: str, name: str) -> Manifest:
-    """Return an object of a kind, of the class `name`; without class it is named `none`."""
+    """Return an object of a kind with the class `name`; an object without a class is named `none`."""
     plugins = [{"name": PLUGINS[name], "enable": True}]
     own = name or "none"
     specs: dict[str, dict[str, Any]] = {
@@ -31,7 +31,7 @@ def of_class(stage: Stage, kind: str, name: str) -> Manifest:
 
 @pytest.fixture
 def all_classes(stage: Stage) -> Stage:
-    """A stage with an object of every kind and class."""
+    """An environment with an object of every kind and class."""
     stage.serve()
     stage.apply(certificate("web", f"*.{stage.host}"))
     stage.apply([of_class(stage, kind, name) for kind in NAMESPACED for name in CLASSES])
@@ -39,14 +39,14 @@ def all_classes(stage: Stage) -> Stage:
 
 
 def wait_handled(stage: Stage, *names: str) -> None:
-    """Wait until exactly the objects of these names have a condition."""
+    """Wait until exactly the objects with these names have a condition."""
     want = {f"{kind} {name}": "True" for kind in NAMESPACED for name in names}
     wait_until(
         lambda: {key: said for key, said in statuses(stage).items() if said},
         lambda got: got == want,
         f"{names} to be handled",
     )
-    # An ApisixUpstream has a record only where a route wants it.
+    # An ApisixUpstream has a record only if a route uses it.
     kinds = ("routes", "ssls", "consumers", "plugin_configs", "global_rules")
     assert {kind: count(stage.gateway, kind) for kind in kinds} == dict.fromkeys(kinds, len(names))
 
@@ -58,7 +58,7 @@ def test_a_custom_class_serves_its_objects_and_objects_without_a_class(all_class
     assert all_classes.traffic.send(all_classes.host, "/other").status == 404
 
 
-def test_an_update_to_our_class_brings_an_object_in(all_classes: Stage) -> None:
+def test_an_object_is_handled_after_its_class_changes_to_ours(all_classes: Stage) -> None:
     all_classes.start(kubernetes={"ingress_class": "apisix"})
     wait_handled(all_classes, "apisix", "none")
     for kind in NAMESPACED:

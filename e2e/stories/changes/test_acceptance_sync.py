@@ -25,7 +25,7 @@ EDITS: dict[str, dict[str, Any]] = {
     "global_rules": {"plugins": {"request-id": {"header_name": "X-Edited"}}},
     "plugin_metadata": {"log_format": {"edited": "$host"}},
 }
-"""What is changed in the record of each kind."""
+"""The manual change of a record of each kind."""
 
 
 def start(stage: Stage, **settings: Any) -> Controller:
@@ -34,7 +34,7 @@ def start(stage: Stage, **settings: Any) -> Controller:
 
 
 def wait_audits(controller: Controller, more: int) -> None:
-    """Wait for some whole audits from now on."""
+    """Wait until some more audits have completed."""
     begin = controller.metric(AUDITS, result="success")
     wait_until(lambda: controller.metric(AUDITS, result="success"), lambda got: got >= begin + more, "more audits")
 
@@ -67,7 +67,7 @@ def test_a_record_of_any_kind_is_repaired(stage: Stage, kind: str) -> None:
     edited = copy.deepcopy(EDITS[kind])
     status, _ = stage.gateway.call("PATCH", f"/{key}", edited) if kind != "consumers" else (0, None)
     if status not in (200, 201):
-        # The Admin API patches neither consumers nor metadata.
+        # The Admin API does not support PATCH for consumers and metadata.
         stage.gateway.put(f"/{key}", {**_sendable(want[key]), **edited})
     wait_restored(stage, want)
     if kind not in ("upstreams", "plugin_configs"):
@@ -86,7 +86,7 @@ def restart(controller: Controller) -> None:
     wait_until(lambda: len(controller.events("cluster.takeover")), lambda got: got > before, "its takeover")
 
 
-def test_both_granularities_of_a_service_stay_the_same_over_restarts(stage: Stage) -> None:
+def test_restarts_change_no_upstream_of_either_granularity(stage: Stage) -> None:
     own = stage.start()
     for name in ("web-1", "web-2"):
         stage.pods.create(name, labels={"app": "web"})
@@ -109,7 +109,7 @@ def test_both_granularities_of_a_service_stay_the_same_over_restarts(stage: Stag
     assert put_paths(stage.gateway, log) == []
 
 
-def test_a_gateway_without_streams_serves_http_and_says_what_is_missing(stage: Stage) -> None:
+def test_a_gateway_without_streams_serves_http_and_the_condition_names_the_missing_setting(stage: Stage) -> None:
     with DevGateway(stream=False) as plain:
         own = stage.start({"default": plain})
         stage.serve()
@@ -120,7 +120,7 @@ def test_a_gateway_without_streams_serves_http_and_says_what_is_missing(stage: S
         assert own.stop() == 0
 
 
-def test_with_status_switched_off_nothing_is_written_to_objects(stage: Stage) -> None:
+def test_with_status_disabled_nothing_is_written_to_objects(stage: Stage) -> None:
     own = start_without_status(stage)
     stage.serve()
     stage.apply(of_every_kind(stage))

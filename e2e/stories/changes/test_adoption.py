@@ -1,4 +1,4 @@
-"""Takeover of a gateway that 1.8 filled: equal records are not written, records of others are not touched.
+"""Takeover of a gateway that 1.8 filled: equal records are not written, foreign records are left unchanged.
 
 The records are what controller 1.8.4 sent for the golden cases, including its defects and leftovers.
 """
@@ -58,7 +58,7 @@ APART = (
     )
     | {"cluster-config-enables-skywalking-with-sample-ratio": "the same object as in cluster-config-enables-prometheus"}
 )
-"""Cases that cannot be on one API server and one gateway with the others, and why."""
+"""Cases that cannot share an API server and a gateway with the others, and why."""
 
 LAST_GOOD = (
     "plugin-config-fails-without-its-secret",
@@ -83,21 +83,21 @@ def changing() -> dict[str, MovedCase]:
 
 
 def writes(gateway: DevGateway, after: int) -> Counter[tuple[str, str]]:
-    """Return method and record of what was written."""
+    """Return the method and the record of each write."""
     lines = gateway.write_log(after)
     return Counter((line["method"], line["path"].removeprefix("/apisix/admin/")) for line in lines)
 
 
 def needed(before: Records, want: Records) -> Counter[tuple[str, str]]:
-    """Return the writes that lead from some records to others, one for each that differs."""
+    """Return the writes that turn some records into others, one for each difference."""
     puts = [("PUT", key) for key, body in want.items() if before.get(key) != body]
     return Counter([*puts, *(("DELETE", key) for key in before.keys() - want.keys())])
 
 
 def kept(place: Place, before: Records, want: Records) -> Records:
-    """Return what is to stay beside the wanted records.
+    """Return the records that must remain besides the wanted ones.
 
-    For kinds without labels, a record without an object may belong to anyone. Last good records stay.
+    For kinds without labels, a record without an object may belong to another client. Last good records remain.
     """
     prefixes = tuple(f"{recordings()[name].recorded_as}_" for name in LAST_GOOD if name in place.cases)
     prefixes += tuple(f"ing_{prefix}" for prefix in prefixes)
@@ -109,7 +109,7 @@ def kept(place: Place, before: Records, want: Records) -> Records:
 
 
 def take_over(place: Place, start_controller: StartController, number: int) -> tuple[Records, Records, Counter[Any]]:
-    """Fill a gateway as 1.8 left it, start a controller; return what was there, what is there then, and the writes."""
+    """Fill a gateway as 1.8 left it and start a controller; return the records before and after, and the writes."""
     with DevGateway() as gateway, DevGateway() as scratch:
         want, refused = wanted(place, number, scratch)
         assert refused == {}
@@ -123,14 +123,16 @@ def take_over(place: Place, start_controller: StartController, number: int) -> t
 
 
 def special(before: Records) -> Records:
-    """Return what stays, or is changed, for a reason of its own."""
+    """Return the records that remain or change for a special reason."""
     found: Records = {}
     for key, body in before.items():
         if body.get("labels", {}).get("managed-by") == "helm":
-            # In 1.8 a user's label managed-by replaced the ownership label: the record is not known as ours.
+            # In 1.8 a user's label managed-by replaced the ownership label: the record is not recognized as one of the
+            # controller.
             found[key] = body
         if body.get("name", "").startswith("ar-granularity-service-headless_"):
-            # The object fails and its last good records stay; but the host `None` is not an address of the Service.
+            # The object fails and its last good records remain, except that the host `None` is not an address of the
+            # Service.
             found[key] = body | ({"nodes": []} if key.startswith("upstreams/") else {})
     return found
 
@@ -151,7 +153,7 @@ def listing(records: RecordsByKind) -> list[str]:
 
 
 def explained() -> set[str]:
-    """Return the cases with a listed difference, and those with a label of 1.8 that nothing reads."""
+    """Return the cases with a listed difference, and the cases with a label of 1.8 that nothing reads."""
     labels = (
         (name, upstream.get("labels", {}))
         for name, recording in recordings().items()
@@ -179,7 +181,7 @@ def test_a_gateway_of_1_8_is_adopted(cluster_api: KubeClient, start_controller: 
     assert got == needed(before, want)
     assert written_for(place, got, 0) <= explained()
     assert len(equal) > 9 * sum(got.values())
-    # Nobody's record is deleted here: all that 1.8 left belongs to an object.
+    # No record is deleted here: every record that 1.8 left belongs to an object.
     assert [key for method, key in got if method == "DELETE"] == []
 
 
@@ -196,7 +198,7 @@ def route_of_1_8(name: str, host: str, path: str, upstream: str) -> dict[str, An
 
 
 def theirs() -> Mapping[str, dict[str, Any]]:
-    """Return records that others made, one in our words but without our label."""
+    """Return records of other clients, one of them in this controller's format but without its label."""
     answer = {"plugins": {"fault-injection": {"abort": {"http_status": 418}}}}
     return {
         "/routes/theirs": {"uri": "/theirs", **answer},
@@ -207,8 +209,8 @@ def theirs() -> Mapping[str, dict[str, Any]]:
     }
 
 
-def test_requests_go_on_while_the_controller_changes(stage: Stage) -> None:
-    """1.8 was stopped; then a route went to another Service and one was deleted. Its leftovers are there as well."""
+def test_requests_succeed_while_the_controller_is_replaced(stage: Stage) -> None:
+    """After 1.8 stopped, a route moved to another Service and one was deleted. The leftovers of 1.8 exist, too."""
     begin, host, gateway = f"{stage.namespace}_", stage.host, stage.gateway
     for name in ("web", "other"):
         stage.serve(name)

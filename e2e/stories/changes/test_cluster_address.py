@@ -1,6 +1,6 @@
-"""Stories of `spec.admin` of an ApisixClusterConfig: a gateway cluster that moves under traffic, and what goes wrong.
+"""Stories of `spec.admin` of an ApisixClusterConfig: a gateway cluster moves under traffic, or fails to.
 
-Each cluster has a name of its own: the object is not in any namespace, so every controller sees it.
+Each cluster has a unique name: the object is cluster-scoped, so every controller sees it.
 """
 
 import json
@@ -19,7 +19,7 @@ SECRET = "canary-key-of-an-object"
 
 @contextmanager
 def config(stage: Stage) -> Iterator[str]:
-    """Make room for the object named like the stage's cluster: it is gone in the end."""
+    """Reserve the name of the environment's cluster for an object, which is deleted at the end."""
     name = f"c-{stage.mark}"
     try:
         yield name
@@ -29,7 +29,7 @@ def config(stage: Stage) -> Iterator[str]:
 
 
 def move(stage: Stage, name: str, url: str, key: str) -> None:
-    """Have the object say where the cluster is."""
+    """Set the cluster's address in the object."""
     spec = {"admin": {"baseURL": url, "adminKey": key}}
     metadata = {"name": name}
     stage.api.apply(
@@ -47,7 +47,7 @@ def records(gateway: DevGateway) -> dict[str, set[str]]:
 
 
 def assert_hidden(stage: Stage, own: Controller, name: str, *keys: str) -> None:
-    """Look for keys wherever the controller writes to."""
+    """Assert that no key is in any output of the controller."""
     item = stage.api.get("ApisixClusterConfig", name)
     shown = [
         json.dumps(own.events()),
@@ -90,7 +90,7 @@ def test_a_cluster_moves_to_another_gateway_and_back_while_traffic_flows(stage: 
     assert own.stop() == 0
 
 
-def test_an_address_that_cannot_be_used_changes_nothing(stage: Stage) -> None:
+def test_an_unusable_address_changes_nothing(stage: Stage) -> None:
     with config(stage) as name:
         own = stage.start({name: stage.gateway})
         stage.serve()
@@ -105,7 +105,7 @@ def test_an_address_that_cannot_be_used_changes_nothing(stage: Stage) -> None:
         assert_hidden(stage, own, name, SECRET)
 
 
-def test_a_refused_key_names_its_field_and_the_right_one_ends_it(stage: Stage) -> None:
+def test_a_rejected_key_is_reported_with_its_field_until_it_is_correct(stage: Stage) -> None:
     other = stage.another_gateway()
     with config(stage) as name:
         own = stage.start({name: stage.gateway})
@@ -146,7 +146,7 @@ def test_a_new_leader_continues_at_the_new_address(stage: Stage) -> None:
         assert len(put_paths(other, writes)) == 1
 
 
-def test_the_refusing_cluster_of_two_is_named(stage: Stage) -> None:
+def test_the_condition_names_the_cluster_that_rejects_a_record(stage: Stage) -> None:
     strict = stage.another_gateway()
     words: dict[str, Any] = {"error_msg": "no such thing here"}
     strict.add_fault("status", method="PUT", path=".*/routes/.*", status=400, body=json.dumps(words))

@@ -1,4 +1,4 @@
-"""Stories of gateway clusters: one that is down does not hold up another, and what was lost or edited is restored."""
+"""Stories of gateway clusters: one that is down does not delay another, and lost or edited records are restored."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ KINDS = ("routes", "upstreams")
 
 
 def bodies(gateway: DevGateway) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the records by kind and id, without the times that every write changes."""
+    """Return the records by kind and id, without the timestamps that every write changes."""
     return {
         kind: {
             id_: {name: value for name, value in body.items() if name not in ("create_time", "update_time")}
@@ -26,7 +26,7 @@ def bodies(gateway: DevGateway) -> dict[str, dict[str, dict[str, Any]]]:
 
 @pytest.fixture
 def audited(stage: Stage) -> Controller:
-    """A controller that audits each second, with one route live."""
+    """A controller that audits every second, with one live route."""
     own = stage.start(sync={"audit_interval": "1s"})
     stage.serve()
     stage.apply(route(stage.host))
@@ -64,7 +64,7 @@ def test_a_cluster_that_is_down_delays_no_other_and_catches_up(stage: Stage) -> 
     assert len(away_paths) == len(set(away_paths)) == 6
 
 
-def test_a_cluster_that_hangs_holds_up_no_other(stage: Stage) -> None:
+def test_a_cluster_that_hangs_delays_no_other(stage: Stage) -> None:
     frozen = stage.another_gateway()
     stage.start({"here": stage.gateway, "frozen": frozen}, sync={"timeout": "1s"})
     stage.serve()
@@ -85,7 +85,7 @@ def test_a_cluster_that_hangs_holds_up_no_other(stage: Stage) -> None:
     assert bodies(frozen) == bodies(stage.gateway)
 
 
-def test_a_cluster_that_is_down_at_the_start_does_not_matter_to_the_other(stage: Stage) -> None:
+def test_a_cluster_that_is_down_at_the_start_does_not_affect_the_other(stage: Stage) -> None:
     away = stage.another_gateway()
     away.stop()
     stage.serve()
@@ -105,7 +105,7 @@ def test_a_record_edited_manually_is_restored(stage: Stage, audited: Controller,
     (id_,) = want[kind]
     edit = {"routes": {"uris": ["/elsewhere"]}, "upstreams": {"nodes": {"127.0.0.1:1": 1}}}[kind]
     before = len(stage.gateway.write_log())
-    # An audit may come at any moment: its repair takes so long that a request meets what was edited.
+    # An audit may run at any moment: its repair is delayed, so that a request is sent while the edit is in effect.
     stage.gateway.add_fault("delay", method="PUT", delay="2s", times=1)
     stage.gateway.call("PATCH", f"/{kind}/{id_}", edit)
     stage.traffic.until(lambda answer: answer.status != 200, stage.host)

@@ -1,4 +1,4 @@
-"""A story of ids: forged names with the ids of other records."""
+"""A story about ids: forged names that result in the ids of other records."""
 
 from contextlib import ExitStack
 
@@ -24,7 +24,7 @@ def plugin_config(name: str, plugin: str, **config: object) -> Manifest:
 
 
 class Attacker:
-    """Who has a namespace that sorts before the victim's, and knows the names of the victim's records."""
+    """A tenant whose namespace sorts before the victim's, and who knows the names of the victim's records."""
 
     def __init__(self, stage: Stage, pods: PodFactory) -> None:
         self._stage, self._pods = stage, pods
@@ -34,7 +34,7 @@ class Attacker:
         self.rule = forge(f"{victim}_web_rule", f"{mine}_attack_").removeprefix(f"{mine}_attack_")
 
     def attack(self) -> None:
-        """Have a Service, a plugin config and a route under forged names for as long as it takes to publish them."""
+        """Create a Service, a plugin config and a route with forged names until they are published."""
         stage, namespace = self._stage, self._pods.namespace
         config = plugin_config(self.config, "fault-injection", abort={"http_status": 200, "body": "attacker"})
         host = f"{namespace}.example.org"
@@ -53,7 +53,7 @@ class Attacker:
         return [name for name in found if name.startswith(f"{namespace}_")]
 
 
-def test_forged_names_get_no_request_of_their_victim_and_take_no_guard_away(
+def test_forged_names_neither_get_requests_of_a_victim_nor_remove_its_protection(
     stage: Stage, echo_servers: EchoServers
 ) -> None:
     own = stage.start()

@@ -1,4 +1,4 @@
-"""The addresses that an Ingress shows: those of the gateways' Service, live, and never another controller's."""
+"""The addresses in the status of an Ingress: always those of the gateways' Service, never another controller's."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def shown(item: Manifest | None) -> list[Manifest]:
 
 
 def show(stage: Stage, kind: str, name: str, *addresses: Manifest) -> None:
-    """Write addresses into a status, as a cloud or another controller does."""
+    """Write addresses into a status, as a cloud provider or another controller does."""
     status = {"loadBalancer": {"ingress": list(addresses)}}
     stage.api.patch(kind, name, {"status": status}, namespace=stage.namespace, subresource="status")
 
@@ -37,7 +37,7 @@ def wait_shown(stage: Stage, *want: Manifest, name: str = "web") -> Manifest:
 
 
 def wait_event(stage: Stage, name: str, reason: str) -> None:
-    """Wait until there is an Event of a reason, or of a type, about an Ingress: by then its status was looked at."""
+    """Wait for an Event with a reason or of a type about an Ingress: by then its status has been checked."""
 
     def reported(_: Any) -> bool:
         return any(
@@ -52,7 +52,7 @@ def start_with_service(stage: Stage, name: str = "own") -> None:
 
 
 def serve(stage: Stage) -> Traffic:
-    """Make what the Ingress leads to, and the Service in front of the gateways, whose address is yet to come."""
+    """Create the backends of the Ingress, and the gateways' Service, which does not have an address yet."""
     stage.serve()
     stage.pods.service("gw", {"app": "gw"}, type="LoadBalancer")
     stage.apply(ingress(stage.host))
@@ -70,7 +70,7 @@ def test_an_ingress_shows_the_addresses_of_the_service_and_follows_them(stage: S
     show(stage, "Service", "gw", ONE, NAMED)
     before = wait_shown(stage, ONE, NAMED)
 
-    # A restart writes no status that is right already.
+    # A restart does not write a status that is already correct.
     stage.controllers[-1].stop()
     start_with_service(stage, "second")
     stage.apply(ingress(f"late.{stage.host}", "late"))
@@ -84,7 +84,7 @@ def test_an_ingress_shows_the_addresses_of_the_service_and_follows_them(stage: S
     assert traffic.send(stage.host).status == 200
 
 
-def test_addresses_wait_for_the_records_and_go_when_the_ingress_leaves(stage: Stage) -> None:
+def test_addresses_wait_for_the_records_and_are_removed_when_the_ingress_leaves_the_class(stage: Stage) -> None:
     stage.start(kubernetes={"status": {"addresses": ["192.0.2.1", "lb.example.com"]}})
     stage.apply(ingress(stage.host))
     wait_event(stage, "web", "ServiceNotFound")
@@ -101,7 +101,7 @@ def test_addresses_wait_for_the_records_and_go_when_the_ingress_leaves(stage: St
     wait_shown(stage, THEIRS)
 
 
-def test_addresses_go_of_an_ingress_that_left_while_no_controller_ran(stage: Stage) -> None:
+def test_addresses_are_removed_from_an_ingress_that_left_while_no_controller_ran(stage: Stage) -> None:
     addresses = {"status": {"addresses": ["192.0.2.1", "lb.example.com"]}}
     stage.start(kubernetes=addresses)
     stage.serve()
@@ -112,7 +112,7 @@ def test_addresses_go_of_an_ingress_that_left_while_no_controller_ran(stage: Sta
     stage.controllers[-1].stop()
     for name in ("web", "taken"):
         stage.api.patch("Ingress", name, {"spec": {"ingressClassName": "nginx"}}, namespace=stage.namespace)
-    # Another controller publishes the same addresses, and says so itself.
+    # Another controller publishes the same addresses itself.
     show(stage, "Ingress", "taken", THEIRS)
     show(stage, "Ingress", "taken", ONE, NAMED)
 
@@ -124,7 +124,7 @@ def test_addresses_go_of_an_ingress_that_left_while_no_controller_ran(stage: Sta
     assert stage.traffic.send(f"web.{stage.host}").status == 404
 
 
-def test_without_an_address_of_ours_those_of_others_stay(stage: Stage) -> None:
+def test_without_own_addresses_those_of_other_controllers_stay(stage: Stage) -> None:
     start_with_service(stage)
     traffic = serve(stage)
     show(stage, "Ingress", "web", THEIRS)

@@ -1,4 +1,4 @@
-"""Stories of change: objects, Services, Pods and namespaces that come, go and come back, seen by who sends requests."""
+"""Stories about changes: objects, Services, Pods and namespaces are created, deleted and re-created under traffic."""
 
 import time
 from functools import partial
@@ -56,11 +56,11 @@ def test_a_rolling_restart_fails_no_request_and_leaves_no_stale_node(stage: Stag
             stage.pods.create(f"new-{number}", labels={"app": "web"})
             stage.pods.terminate(pod, grace=STOP_TIMEOUT)
             wait_until(lambda: nodes(stage), partial(is_without, pod.address), f"no {pod.name}")
-            # Answered once the data plane knows whatever was written before.
+            # The response means that the data plane has processed all earlier writes.
             stage.gateway.put("/upstreams/barrier", {"type": "roundrobin", "nodes": {"127.0.0.1:1": 1}})
             stage.gateway.call("DELETE", "/upstreams/barrier")
             left[pod.name] = time.monotonic()
-        # They serve until nobody is on the way to them any more, however long endpoints take on this machine.
+        # They serve until no request can reach them any more, however slowly this machine updates endpoints.
         sent = len(loop.answers)
         wait_until(lambda: len(loop.answers), lambda got: got > sent, "the request under way to be answered")
         for pod in old:
@@ -73,7 +73,7 @@ def test_a_rolling_restart_fails_no_request_and_leaves_no_stale_node(stage: Stag
     assert {answer.pod for _, answer in loop.answers[seen:]} == {f"new-{n}" for n in range(3)}
 
 
-def test_scaled_to_zero_answers_503_and_scaled_up_serves_again(
+def test_a_service_scaled_to_zero_responds_with_503_until_it_is_scaled_up(
     api: KubeClient, namespace: str, pods: PodFactory, traffic: Traffic, host: str
 ) -> None:
     web = Deployment(pods, "web")
@@ -88,7 +88,7 @@ def test_scaled_to_zero_answers_503_and_scaled_up_serves_again(
     wait_until(lambda: set(traffic.counts(4, host)), lambda got: got == want, "both pods and no error")
 
 
-def test_a_service_created_after_the_route_brings_it_to_life(
+def test_a_route_serves_once_its_service_is_created(
     api: KubeClient, namespace: str, pods: PodFactory, traffic: Traffic, host: str
 ) -> None:
     pods.create("web")
@@ -100,7 +100,7 @@ def test_a_service_created_after_the_route_brings_it_to_life(
     wait_route(api, namespace, "True")
 
 
-def test_a_deleted_service_answers_503_until_it_is_back(
+def test_a_deleted_service_responds_with_503_until_it_is_re_created(
     api: KubeClient, namespace: str, pods: PodFactory, traffic: Traffic, host: str
 ) -> None:
     pods.create("web")
@@ -240,7 +240,7 @@ def test_a_bad_update_keeps_the_last_good_record_serving(
     assert traffic.send(host, "/old").status == 404
 
 
-def test_a_route_deleted_and_made_again_is_the_new_one(
+def test_a_route_that_is_deleted_and_re_created_serves_its_new_spec(
     controller: Controller, api: KubeClient, namespace: str, pods: PodFactory, traffic: Traffic, host: str
 ) -> None:
     pods.create("one")

@@ -1,6 +1,6 @@
-"""Recorded changes, one state after the other, on a real API server: every gateway record and every condition.
+"""Recorded changes, one state after another, on a real API server: every gateway record and every condition.
 
-The cases are those of `tests/golden/oracle` that have several states; those with the same settings change together.
+The cases are those of `tests/golden/oracle` that have several states; cases with the same settings change together.
 """
 
 from typing import Any
@@ -19,14 +19,14 @@ def changing(options: dict[str, Any]) -> dict[str, MovedCase]:
     return {name: case for name, case in recorded_cases(options).items() if case.states > 1}
 
 
-# Of two groups with one controller the settings of the second do nothing to the first.
+# If one controller serves two groups, the settings of the second have no effect on the first.
 TOGETHER = {**changing({}), **changing(METADATA)}
 BY_CLASS = changing({"ingress_class": "apisix"})
 BY_NAMESPACE = changing({"namespace_selector": "watch=yes"})
 
 
 def play(place: Place, gateway: DevGateway) -> None:
-    """Go through every state; after each one the gateway and the conditions are to be as wanted."""
+    """Apply every state in order; after each one, check the gateway and the conditions."""
     with DevGateway() as scratch:
         for number in range(max(case.states for case in place.cases.values())):
             place.go_to(number)

@@ -1,4 +1,4 @@
-"""Stories of the controller's own end and return: what it writes then, what it keeps, how it leaves."""
+"""Stories about a controller that stops and restarts: its writes, the records that it keeps, the shutdown."""
 
 from collections import Counter
 from typing import Any
@@ -25,7 +25,7 @@ UPSTREAM: Manifest = {
 
 
 def records(stage: Stage) -> dict[str, Counter[str]]:
-    """Return how many records there are of each kind, by name."""
+    """Return the number of records of each kind."""
     kinds = ("routes", "upstreams", "plugin_configs", "ssls")
     return {kind: Counter(each.get("name", "") for each in stage.gateway.records(kind).values()) for kind in kinds}
 
@@ -63,13 +63,13 @@ def test_a_restart_with_everything_in_place_writes_nothing(stage: Stage) -> None
     ]
     stage.apply([PLUGIN_CONFIG, UPSTREAM, *many])
     wait_all_true(stage, ROUTES)
-    # The conditions do not wait for addresses: they may be a write of their own.
+    # The conditions do not wait for addresses, which may be written separately.
     stage.traffic.until_status(200, stage.host, "/7")
     before, objects, written = records(stage), versions(stage), len(stage.gateway.write_log())
     assert sum(before["routes"].values()) == ROUTES
     with RequestLoop(stage.traffic, stage.host, "/7") as loop:
         restart(own)
-        # What comes after the takeover in the same queue shows that nothing was left to write before it.
+        # A later write in the same queue shows that the takeover left nothing to write.
         stage.apply(route(stage.host, name="last", path="/last"))
         stage.traffic.until_status(200, stage.host, "/last")
         stage.wait_route(says("True"), "to be synced", "last")
@@ -84,7 +84,7 @@ def test_a_restart_with_everything_in_place_writes_nothing(stage: Stage) -> None
     assert (after, loop.failures) == (objects, [])
 
 
-def test_what_changed_while_it_was_away_is_all_that_is_written(stage: Stage) -> None:
+def test_only_changes_during_the_downtime_are_written(stage: Stage) -> None:
     own = stage.start()
     stage.serve()
     stage.apply([route(stage.host, name=name, path=f"/{name}") for name in ("kept", "edited", "deleted")])
@@ -106,7 +106,7 @@ def test_what_changed_while_it_was_away_is_all_that_is_written(stage: Stage) -> 
     assert got == Counter([("PUT", ids["edited"]), ("PUT", ids["made"]), ("DELETE", ids["deleted"])])
 
 
-def test_a_broken_object_keeps_its_routes_over_a_restart_and_they_follow_the_pods(stage: Stage) -> None:
+def test_a_broken_object_keeps_its_routes_over_a_restart_with_current_nodes(stage: Stage) -> None:
     own = stage.start()
     first = stage.pods.create("first", labels={"app": "web"})
     stage.pods.service("web", {"app": "web"})
@@ -145,7 +145,7 @@ def test_a_stop_finishes_what_is_in_flight_and_releases_the_lease(stage: Stage) 
     assert holder()
     stage.gateway.add_fault("delay", method="PUT", path=".*/routes/.*", delay="1s")
     stage.apply(route(stage.host))
-    # The route is sent as soon as its upstream is there, and takes a second.
+    # The route is sent as soon as its upstream exists, and takes a second.
     wait_until(lambda: put_paths(stage.gateway), lambda got: len(got) == 1, "the upstream")
     assert own.stop() == 0
     assert holder() == ""
@@ -155,7 +155,7 @@ def test_a_stop_finishes_what_is_in_flight_and_releases_the_lease(stage: Stage) 
     stage.wait_route(says("True"), "to be synced before the end")
 
 
-def test_a_stop_during_an_outage_of_the_gateway_ends_in_time(stage: Stage) -> None:
+def test_shutdown_during_a_gateway_outage_is_not_delayed(stage: Stage) -> None:
     own = stage.start(sync={"timeout": "1s"})
     stage.serve()
     wait_until(lambda: own.events("cluster.takeover"), bool, "its takeover")

@@ -1,6 +1,6 @@
-"""Stories of an API server that misbehaves, played by the proxy before the real one: nothing is lost, nothing deleted.
+"""Stories about API server faults, simulated by a proxy in front of the real one: nothing is lost or deleted.
 
-All share one stand. Each begins with a gateway that is right and ends with one that is; what was measured is noted.
+All share one setup. Each begins and ends with a gateway in sync; measurements are recorded.
 """
 
 import itertools
@@ -17,13 +17,13 @@ from e2e.story import route
 
 LISTS = {"verb": "list", "resource": ROUTES}
 SILENCE = 20.0
-"""Seconds within which a silent watch is noticed."""
+"""Seconds within which a silent watch is detected."""
 STALL = {"match": WATCHES, "action": "stall"}
 
 
 @pytest.fixture(scope="module")
 def own(made: ApiStand) -> Iterator[Controller]:
-    """The controller; it lists in one page and audits often, so that drift would show."""
+    """The controller; it lists in one page and audits often, so that drift is detected."""
     with made.controller(made.proxy.kubeconfig, sync={"audit_interval": "2s"}) as started:
         made.until_right()
         yield started
@@ -31,7 +31,7 @@ def own(made: ApiStand) -> Iterator[Controller]:
 
 @pytest.fixture
 def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
-    """The stand, in order; put in order again at the end."""
+    """The setup with everything in sync, which is restored at the end."""
     with in_order(made, own):
         yield made
     assert own.process.pid is not None
@@ -66,7 +66,7 @@ def hide_changes(scene: ApiStand) -> None:
     ],
     ids=["event", "status", "twice in a row"],
 )
-def test_a_410_costs_one_list_which_finds_what_went_meanwhile(
+def test_a_410_causes_one_list_which_finds_deletions(
     scene: ApiStand, rules: list[dict[str, object]], want: int
 ) -> None:
     hide_changes(scene)
@@ -110,14 +110,14 @@ def test_connections_closed_after_each_response_are_harmless(scene: ApiStand, ow
 
 
 @pytest.mark.parametrize("action", ["drop_bookmarks", "repeat"])
-def test_lost_bookmarks_and_repeated_events_change_nothing(scene: ApiStand, action: str) -> None:
+def test_lost_bookmarks_and_repeated_events_have_no_effect(scene: ApiStand, action: str) -> None:
     before, lists = scene.writes(), len(scene.asked("list"))
     scene.proxy.play({"match": {"verb": "watch"}, "action": action})
     for _ in range(3):
         scene.change()
         scene.until_right()
         scene.until_said(BASE[0])
-    # Each call adds two routes, changes two, and deletes two, which the first may find none of.
+    # Each call adds two routes, changes two, and deletes two; at the first call, there may be none to delete.
     assert 12 <= scene.writes() - before <= 18
     assert scene.asked("list", after=lists) == []
 
@@ -157,7 +157,7 @@ def test_a_list_that_lacks_most_objects_deletes_none(scene: ApiStand, own: Contr
     )
     wait_until(lambda: own.metric("apisix_ingress_controller_deletes_held", kind="ApisixRoute"), bool, "the metric")
     line = own.events("relist.deletes_held_back")[held]
-    # Namespaces of other stories may be on their way out, with routes of theirs.
+    # Namespaces of other stories may be terminating, with their routes.
     assert line["kind"] == "ApisixRoute"
     assert line["missing"] >= len(scene.want) - keep
     assert "relisting" in line["remedy"]
@@ -187,7 +187,7 @@ def test_an_empty_list_of_a_few_objects_removes_no_backend(scene: ApiStand, own:
 
 
 def test_conflicts_of_status_writes_cause_no_hot_loop(scene: ApiStand) -> None:
-    # Changes of an earlier story may be reported shortly after they reached the gateway.
+    # Changes of an earlier story may be reported with a delay after they reached the gateway.
     scene.until_said(BASE[0])
     before = len(scene.asked("patch"))
     scene.proxy.play({"match": {"verb": "patch", "name": BASE[0]}, "action": "status", "status": 409, "times": 3})

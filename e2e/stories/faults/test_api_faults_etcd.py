@@ -1,6 +1,6 @@
-"""Stories of an API server of the module's own, of which etcd forgets the history and a kind is taken away.
+"""Stories with a separate API server whose history etcd compacts, and from which a kind is removed.
 
-Nothing here is played: etcd and kube-apiserver do it themselves. What was measured is noted.
+Nothing here is simulated: real etcd and kube-apiserver cause the errors. Measurements are recorded.
 """
 
 import time
@@ -22,7 +22,7 @@ FAILURES = "apisix_ingress_controller_watch_failures_total"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """A cluster whose lists and watches are etcd's own: no cache answers for what was compacted."""
+    """A cluster whose lists and watches read from etcd: no cache has what was compacted."""
     with LocalCluster() as started:
         restart(started, "--watch-cache=false")
         with started.client() as api:
@@ -49,13 +49,11 @@ def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
         yield made
 
 
-def test_history_that_etcd_compacted_is_listed_for_once(
-    scene: ApiStand, cluster: LocalCluster, own: Controller
-) -> None:
+def test_compacted_history_causes_one_list(scene: ApiStand, cluster: LocalCluster, own: Controller) -> None:
     scene.proxy.play({"match": WATCHES, "action": "stall"})
     scene.until_played("stall")
     scene.change()
-    # While watches are turned away, the controller cannot get ahead of the compaction.
+    # While watches are rejected, the controller cannot read past the compacted revisions.
     refused = len(scene.asked("watch"))
     scene.proxy.play(
         {"match": WATCHES, "action": "end", "times": 1}, {"match": WATCHES, "action": "status", "status": 503}
@@ -65,7 +63,7 @@ def test_history_that_etcd_compacted_is_listed_for_once(
     lists, gone = len(scene.asked("list")), own.metric(FAILURES, kind="ApisixRoute", reason="gone")
     scene.proxy.play()
     note("F-3", caught_up_s=round(scene.until_right(), 2), how="etcd compaction")
-    # The API server says so in an event of the watch.
+    # The API server reports it in an event of the watch.
     assert own.metric(FAILURES, kind="ApisixRoute", reason="gone") == gone + 1
     assert len(scene.asked("list", after=lists)) == 1
 
@@ -89,5 +87,5 @@ def test_a_crd_that_is_deleted_and_recreated_affects_no_other_kind(scene: ApiSta
 
 
 def is_absent(own: Controller, kind: str) -> bool:
-    """Return whether the controller thinks that the API server does not know a kind."""
+    """Return whether the controller treats a kind as absent from the API server."""
     return bool([line for line in own.events("reflector.synced") if line["kind"] == kind][-1]["absent"])

@@ -1,7 +1,7 @@
-"""Stories of a leader whose API server is away, slow or cut off, whose rights go, or which gets no CPU or no output.
+"""Stories about a leader without API server, permissions, CPU time or output, or with a slow API server.
 
-A record at the gateway is damaged all the time. The leader repairs it, which shows until when it writes. The figures
-are recorded.
+A record at the gateway is damaged continuously. The leader repairs it, which shows how long it writes. Measurements are
+recorded.
 """
 
 import secrets
@@ -42,7 +42,7 @@ def scene(made: ApiStand) -> Iterator[ApiStand]:
 
 @pytest.fixture
 def start(scene: ApiStand) -> Iterator[Start]:
-    """A function that starts a controller that hastens to renew and to audit, and waits until it leads."""
+    """A function that starts a controller with short renewal and audit intervals, and waits until it leads."""
     with ExitStack() as stack:
 
         def begin(kubeconfig: Path | None = None, **kubernetes: Any) -> Controller:
@@ -59,7 +59,7 @@ def start(scene: ApiStand) -> Iterator[Start]:
 
 
 def damage(scene: ApiStand) -> Stream:
-    """Damage a record again and again."""
+    """Damage a record repeatedly."""
     broken = min(scene.gateway.records("routes"))
 
     def edit(_number: int) -> None:
@@ -74,7 +74,7 @@ def repairs(scene: ApiStand, after: int = 0) -> list[Manifest]:
 
 
 def renewed_at(scene: ApiStand) -> float:
-    """Return when the last renewal that the API server carried out was sent."""
+    """Return when the last successful renewal was sent."""
     done = {line["number"] for line in scene.proxy.log.lines("answer", status=200)}
     return max(float(line["monotonic"]) for line in scene.asked("patch", "leases") if line["number"] in done)
 
@@ -93,7 +93,7 @@ def test_a_leader_without_api_server_writes_no_longer_than_its_lease(
             scene.proxy.play({"action": "hang"}, {"action": "stall"})
         wait_until(lambda: own.leads, lambda leads: not leads, "it to stop", TAKEOVER)
         stopped, answers = scene.writes(), len(loop.answers)
-        # What nobody repairs any more: twelve edits by hand, one every 0.2 s.
+        # No controller repairs these any more: twelve manual edits, one every 0.2 s.
         wait_until(scene.writes, lambda got: got > stopped + 12, "more damage", TAKEOVER)
         wait_until(lambda: len(loop.answers), lambda got: got > answers + 50, "more requests")
         last, renewed = repairs(scene)[-1]["received"], renewed_at(scene)
@@ -112,8 +112,8 @@ def test_a_leader_without_api_server_writes_no_longer_than_its_lease(
     note("F-1" if way == "killed" else "F-15", caught_up_s=round(caught_up, 2), failed_requests=len(loop.failures))
 
 
-def test_a_slow_api_server_ends_no_term_and_gets_one_list_of_a_kind_at_a_time(scene: ApiStand, start: Start) -> None:
-    """A renewal takes up to renew_deadline less retry_period: the next one is sent while it waits for its answer."""
+def test_a_slow_api_server_ends_no_term_and_gets_one_list_per_kind_at_a_time(scene: ApiStand, start: Start) -> None:
+    """A renewal takes up to renew_deadline less retry_period: the next one is sent while it waits for its response."""
     own = start(election=PATIENT | {"name": f"lease-{scene.namespace}"})
     lists = len(scene.proxy.requests(verb="list"))
     scene.proxy.play(
@@ -130,12 +130,12 @@ def test_a_slow_api_server_ends_no_term_and_gets_one_list_of_a_kind_at_a_time(sc
     assert (own.leads, len(own.events("term.started")), scene.overlapping()) == (True, 1, [])
 
 
-def test_a_pause_of_a_second_costs_no_term_and_is_shown(scene: ApiStand, start: Start) -> None:
+def test_a_pause_of_a_second_ends_no_term_and_is_reported(scene: ApiStand, start: Start) -> None:
     own = start(election=PATIENT | {"name": f"lease-{scene.namespace}"})
     renewed = len(scene.asked("patch", "leases"))
     own.process.pause()
     try:
-        # The gateway's clock goes on: seven edits by hand are more than a second.
+        # The gateway's clock continues: seven manual edits take more than a second.
         stopped = scene.writes()
         with damage(scene):
             wait_until(scene.writes, lambda got: got >= stopped + 7, "a second to pass")
@@ -182,7 +182,7 @@ ROUTE_RULES: list[Manifest] = [{"apiGroups": ["apisix.apache.org"], "resources":
 
 
 def grant(scene: ApiStand, name: str, rules: list[Manifest]) -> None:
-    """Give the account `limited` of the namespace rights in the whole cluster."""
+    """Grant the namespace's account `limited` cluster-wide permissions."""
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
     subject = {"kind": "ServiceAccount", "name": "limited", "namespace": scene.namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -195,7 +195,7 @@ def grant(scene: ApiStand, name: str, rules: list[Manifest]) -> None:
 
 
 def may_list_routes(scene: ApiStand) -> bool:
-    """Return whether the account may list routes by what the API server knows: it learns of roles by a watch."""
+    """Return whether the account may list routes; the API server reads roles from a watch, so this may change late."""
     attributes = {"group": "apisix.apache.org", "resource": ROUTES, "verb": "list"}
     spec = {"user": f"system:serviceaccount:{scene.namespace}:limited", "resourceAttributes": attributes}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {}, "spec": spec}
@@ -204,7 +204,7 @@ def may_list_routes(scene: ApiStand) -> bool:
 
 @pytest.fixture
 def limited(scene: ApiStand, local_cluster: LocalCluster, tmp_path: Path) -> Iterator[ApiProxy]:
-    """A proxy for an account whose right to read routes is a role of its own."""
+    """A proxy for an account whose permission to read routes is in a separate role."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "limited"}}
     scene.api.apply(account, namespace=scene.namespace)
     names = (f"{scene.namespace}-all", f"{scene.namespace}-routes")
@@ -218,12 +218,12 @@ def limited(scene: ApiStand, local_cluster: LocalCluster, tmp_path: Path) -> Ite
         scene.api.delete("ClusterRole", name)
 
 
-def test_a_revoked_permission_deletes_nothing_and_is_named(scene: ApiStand, start: Start, limited: ApiProxy) -> None:
+def test_a_revoked_permission_deletes_nothing_and_is_reported(scene: ApiStand, start: Start, limited: ApiProxy) -> None:
     own = start(limited.kubeconfig)
     writes, binding = scene.writes(), f"{scene.namespace}-routes"
     scene.api.delete("ClusterRoleBinding", binding)
     wait_until(lambda: may_list_routes(scene), lambda may: not may, "the API server to heed it")
-    # An open watch is not looked at again: it has to begin anew.
+    # The permissions of an open watch are not checked again: it has to be reopened.
     limited.play({"match": {"verb": "watch", "resource": ROUTES}, "action": "end", "times": 1})
     said = "listing apisixroutes.apisix.apache.org is forbidden: grant list, watch"
     wait_until(lambda: own.probe("/readyz"), lambda got: got[0] == 503 and said in got[1], "the right to be named")

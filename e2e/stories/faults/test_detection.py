@@ -1,4 +1,4 @@
-"""How soon a gateway that is down or lost its data is noticed, with default settings and nothing to write."""
+"""How soon a gateway outage or data loss is detected, with default settings and nothing to write."""
 
 import json
 import time
@@ -14,14 +14,14 @@ from e2e.faults.figures import note
 from e2e.story import Stage, route, says
 
 NOTICED = 10.0
-"""Seconds within which it is noticed: `sync.check_interval` and `sync.timeout`, with something to spare."""
+"""Seconds within which it is detected: `sync.check_interval` plus `sync.timeout`, with a margin."""
 BREAKER = "apisix_ingress_controller_breaker_open"
 SINCE = "apisix_ingress_controller_outage_start_timestamp_seconds"
 
 
 @pytest.fixture
 def own(stage: Stage) -> Controller:
-    """A controller with default settings and one route live, which has nothing to write."""
+    """A controller with default settings and one live route, which has nothing to write."""
     started = stage.start()
     stage.serve()
     stage.apply(route(stage.host))
@@ -31,14 +31,14 @@ def own(stage: Stage) -> Controller:
 
 
 def overview(own: Controller) -> dict[str, Any]:
-    """Return what the status page says of the cluster."""
+    """Return the state of the cluster on the status page."""
     (found,) = json.loads(own.probe("/status/api/overview")[1])["clusters"]
     assert isinstance(found, dict)
     return found
 
 
 def seconds_until(own: Controller, status: int) -> float:
-    """Wait until /apisix/healthz answers so; return the seconds that took."""
+    """Wait until /apisix/healthz responds with this status; return the seconds that it took."""
     began = time.monotonic()
     reported = f"/apisix/healthz to be {status}"
     wait_until(lambda: own.probe("/apisix/healthz")[0], lambda got: got == status, reported, 2 * NOTICED)
@@ -53,7 +53,7 @@ def seconds_until(own: Controller, status: int) -> float:
     ],
     ids=["killed", "hanging"],
 )
-def test_a_gateway_outage_is_reported_once_and_with_one_wording(
+def test_a_gateway_outage_is_reported_once_with_the_same_message_everywhere(
     stage: Stage, own: Controller, begin: Callable[[DevGateway], None], end: Callable[[DevGateway], None], cause: str
 ) -> None:
     begin(stage.gateway)

@@ -1,4 +1,4 @@
-"""Stories of failure: an API server, a gateway, a key or a file that is broken for a while, and what comes after."""
+"""Stories about temporary failures of an API server, a gateway, a key or a file, and the recovery."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def test_a_killed_api_server_touches_no_gateway(stage: Stage, local_cluster: Loc
     stage.apply([route(stage.host), route(stage.host, name="other", path="/other")])
     stage.wait_route(says("True"), "to be synced")
     stage.wait_route(says("True"), "to be synced", "other")
-    # The condition does not wait for addresses: they may be a write of their own.
+    # The condition does not wait for addresses, which may be written separately.
     stage.traffic.until_status(200, stage.host)
     before = len(stage.gateway.write_log())
     with RequestLoop(stage.traffic, stage.host) as loop:
@@ -42,7 +42,7 @@ def test_a_killed_api_server_touches_no_gateway(stage: Stage, local_cluster: Loc
 
 
 @pytest.mark.parametrize("action", ["status", "reset", "drop_reply", "hang"])
-def test_a_gateway_that_fails_for_a_while_ends_up_right(stage: Stage, action: str) -> None:
+def test_a_gateway_is_in_sync_after_temporary_failures(stage: Stage, action: str) -> None:
     own = stage.start(sync={"timeout": "1s"})
     stage.serve()
     number = 20
@@ -129,7 +129,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filed(folder: Path, tmp_path: Path) -> Iterator[DevGateway]:
-    """A gateway with a controller that takes its objects from `folder`."""
+    """A gateway with a controller that reads its objects from `folder`."""
     with DevGateway() as gateway, Controller(tmp_path, gateways={"default": gateway}, manifests=folder):
         yield gateway
 
@@ -145,7 +145,7 @@ def manifest(path: str) -> str:
     item = route("files.example.org", path=path, backends=[], upstreams=[{"name": "outside"}])
     del item["spec"]["http"][0]["backends"]
     item["metadata"]["namespace"] = "default"
-    # The answer says that the route matched; nothing listens on the node.
+    # The response shows that the route matched; nothing listens on the node.
     item["spec"]["http"][0]["plugins"] = [
         {"name": "fault-injection", "enable": True, "config": {"abort": {"http_status": 218}}}
     ]

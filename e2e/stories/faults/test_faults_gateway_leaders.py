@@ -1,7 +1,7 @@
-"""A leader that is frozen in the middle of a write, until another one leads and writes, and is then woken again.
+"""A leader is frozen in the middle of a write until another one leads and writes, and is then resumed.
 
-The moment is exact: the proxy before the gateway stops the process when its request has come, has been done or is
-never done. `make kill` plays many rounds (`FREEZES=50`).
+The moment is exact: the proxy in front of the gateway stops the process before, after or instead of forwarding its
+request. `make kill` runs many rounds (`FREEZES=50`).
 """
 
 import os
@@ -28,7 +28,7 @@ from e2e.faults.world import World, differences
 FREEZES = int(os.environ.get("FREEZES", "1"))
 ELECTION = {"lease_duration": "3s", "renew_deadline": "2s", "retry_period": "0.3s"}
 TAKEOVER = 40.0
-"""Seconds until the other one writes: the lease, a try, and what a loaded machine takes on top."""
+"""Seconds until the other one writes: the lease, one attempt, and a margin for a loaded machine."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Pair:
     """Seconds from the last write of a frozen leader to the first one of its successor."""
 
     def play(self, seed: str) -> None:
-        """Freeze the leader at a write, wait for the other's, wake it, and look who wrote when."""
+        """Freeze the leader at a write, wait for a write of the other one, resume it, and check the order."""
         rng = self.world.rng = random.Random(seed)
         leader, follower = self._roles()
         before = len(self.proxy.entries())
@@ -71,7 +71,7 @@ class Pair:
         self.gaps.append(min(entry.received for entry in self._by(follower, before)) - last)
 
     def _edit_until(self, holds: Callable[[], bool], what: str) -> None:
-        """Edit continuously, so that every process that believes it leads has something to write."""
+        """Edit continuously, so that every process that considers itself the leader has something to write."""
 
         def edited() -> bool:
             self.world.edit()
@@ -80,7 +80,7 @@ class Pair:
         wait_until(edited, bool, what, TAKEOVER)
 
     def _roles(self) -> tuple[Controller, Controller]:
-        """Return who leads and who does not."""
+        """Return the leader and the follower."""
         (leader,) = wait_until(
             lambda: [each for each in self.controllers if each.leads],
             lambda got: len(got) == 1,
@@ -102,7 +102,7 @@ class Pair:
 
 @pytest.fixture
 def pair(cluster_api: KubeClient, kubeconfig: Path, tmp_path: Path) -> Iterator[Pair]:
-    """Two controllers that are ready, over a world of four Services."""
+    """Two controllers that are ready, with objects for four Services."""
     with ExitStack() as stack:
         namespace = stack.enter_context(cluster_api.namespace("freeze", labels=OWN))
         cluster_api.patch("Namespace", namespace, {"metadata": {"labels": {"e2e-story": namespace}}})

@@ -1,4 +1,4 @@
-"""Stories of much at once before one gateway: namespaces that go, bursts, objects that flap, pods that all leave.
+"""Stories about load on one gateway: deleted namespaces, bursts, flapping objects, all pods of a Service deleted.
 
 A proxy in front of the gateway records the order and the number of writes.
 """
@@ -24,7 +24,7 @@ NETWORK = "10.250.0"
 
 
 def bare_service(stage: Stage, name: str, *, namespace: str = "", **spec: object) -> None:
-    """Make a Service without selector: its EndpointSlices are made by hand."""
+    """Create a Service without a selector; the story writes its EndpointSlices."""
     where = namespace or stage.namespace
     ports = [{"name": "http", "port": 80, "targetPort": 8080}]
     meta = {"name": name, "namespace": where}
@@ -32,7 +32,7 @@ def bare_service(stage: Stage, name: str, *, namespace: str = "", **spec: object
 
 
 def nodes(stage: Stage, service: str) -> dict[str, int]:
-    """Return address → weight of the nodes of a Service's upstream; {} too while there is none."""
+    """Return address → weight of the nodes of a Service's upstream; {} if it does not exist."""
     name = f"{stage.namespace}_{service}_80"
     found = next((each for each in stage.gateway.records("upstreams").values() if each["name"] == name), {})
     return {node["host"]: node["weight"] for node in found.get("nodes") or []}
@@ -66,14 +66,14 @@ def test_deleting_a_large_namespace_does_not_delay_others(stage: Stage, proxy: A
 
 
 def _change(stage: Stage, path: str) -> float:
-    """Move the route to another path; return the seconds until requests arrive there."""
+    """Change the route to another path; return the seconds until requests match there."""
     began = time.monotonic()
     stage.apply(route(stage.host, path=path))
     stage.traffic.until_status(200, stage.host, path)
     return time.monotonic() - began
 
 
-def test_an_endpoint_change_overtakes_a_burst_before_a_slow_gateway(stage: Stage, proxy: AdminProxy) -> None:
+def test_an_endpoint_change_overtakes_a_burst_of_writes_to_a_slow_gateway(stage: Stage, proxy: AdminProxy) -> None:
     stage.start({"default": proxy})
     bare_service(stage, "web")
     stage.apply(slice_of("web", {f"{NETWORK}.1": {"ready": True}}))
@@ -82,7 +82,7 @@ def test_an_endpoint_change_overtakes_a_burst_before_a_slow_gateway(stage: Stage
     for number in range(BURST):
         stage.apply(route(stage.host, name=f"web-{number}", path=f"/old/{number}"))
     wait_until(lambda: count(stage.gateway, "routes"), lambda got: got == BURST + 1, "every route")
-    # Slower than routes are edited, so that there is a queue to overtake.
+    # Slower than routes are edited, so that a queue builds up.
     proxy.play({"match": {"method": "PUT"}, "action": "delay", "seconds": 3.0})
     before = len(proxy.entries())
     began = time.monotonic()
@@ -99,7 +99,7 @@ def test_an_endpoint_change_overtakes_a_burst_before_a_slow_gateway(stage: Stage
     )
     writes = sorted(proxy.writes(before), key=lambda entry: entry.received)
     place = next(number for number, entry in enumerate(writes) if entry.record.startswith("upstreams/"))
-    # Those that were under way already go first, and none of the others.
+    # Only the writes that were already in flight precede it.
     in_front = [entry for entry in writes[:place] if entry.received > changed]
     assert len(in_front) <= 16
     assert place < len(writes) - 1, "there was nothing to overtake"
@@ -108,7 +108,7 @@ def test_an_endpoint_change_overtakes_a_burst_before_a_slow_gateway(stage: Stage
     note("F-21", burst=BURST, apply_s=round(changed - began, 2), endpoint_change_s=round(waited, 2), place=place)
 
 
-def test_an_object_that_flaps_costs_two_writes_a_second_and_its_last_state_wins(
+def test_a_flapping_object_causes_two_writes_per_second_and_its_last_state_wins(
     stage: Stage, proxy: AdminProxy
 ) -> None:
     stage.start({"default": proxy})
@@ -128,7 +128,7 @@ def test_an_object_that_flaps_costs_two_writes_a_second_and_its_last_state_wins(
     wait_until(lambda: nodes(stage, "web"), lambda got: got == last, "the last address")
     writes = proxy.writes(before)
     assert {entry.record.partition("/")[0] for entry in writes} == {"upstreams"}
-    # A burst of four, two a second from then on, and one for what came last.
+    # A burst of four, then two per second, and one for the last state.
     span = max(entry.received for entry in writes) - began
     assert len(writes) <= 4 + 2 * span + 1
     note("F-22", changes=FLAPS, seconds=round(took, 2), changes_per_s=round(FLAPS / took), writes=len(writes))
@@ -140,7 +140,7 @@ LEAVING: dict[str, bool] = {"ready": False, "serving": True, "terminating": True
 LEFT: dict[str, bool] = {"ready": False, "serving": False, "terminating": True}
 
 
-def test_endpoints_that_all_leave_serve_until_they_stop(stage: Stage, proxy: AdminProxy) -> None:
+def test_endpoints_serve_while_all_of_them_terminate(stage: Stage, proxy: AdminProxy) -> None:
     stage.start({"default": proxy})
     one, two, new = (stage.pods.create(name).address for name in ("one", "two", "new"))
     bare_service(stage, "web")

@@ -1,7 +1,7 @@
 """Memory of a controller under continuous edits, whose watches end from time to time.
 
-In `make test` for a few seconds; `make soak` takes ten minutes (`SOAK=600`, in seconds). What is judged is what cannot
-be noise: open files and threads, and that everything arrived. Memory is written down.
+In `make test` for a few seconds; `make soak` takes ten minutes (`SOAK=600`, in seconds). Only values without noise are
+asserted: open files, threads, and that every change arrived. Memory is recorded.
 """
 
 import os
@@ -25,20 +25,20 @@ from e2e.faults.world import World, differences
 
 SOAK = float(os.environ.get("SOAK", "4"))
 WATCHES_END = max(1.0, min(60.0, SOAK / 10))
-"""Seconds between two ends of all watches."""
+"""Seconds between closing all watches."""
 
 SAMPLES = 60
 SLACK = 40
-"""Open files beyond those at the start: connections to the API server and the gateway, kept or just closed."""
+"""Additional open files: connections to the API server and the gateway, idle or just closed."""
 
 POOL = min(32, (os.cpu_count() or 1) + 4)
-"""Threads that asyncio's own pool may come to: it starts them one by one, and most of them are not there at first."""
+"""Size of asyncio's thread pool: it starts threads one by one, so most of them do not exist at first."""
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Gauge:
-    """What one process holds, read from /proc now and then."""
+    """Resources of one process, read from /proc periodically."""
 
     def __init__(self, pid: int) -> None:
         self._proc = Path("/proc", str(pid))
@@ -46,7 +46,7 @@ class Gauge:
         """(monotonic seconds, MiB resident, open files, threads)."""
 
     def look(self) -> None:
-        """Take a sample, unless the last one is fresh."""
+        """Take a sample, unless the last one is recent."""
         now = time.monotonic()
         if self.samples and now - self.samples[-1][0] < SOAK / SAMPLES:
             return
@@ -67,7 +67,7 @@ class Gauge:
 def soaked(
     cluster_api: KubeClient, kubeconfig: Path, tmp_path: Path
 ) -> Iterator[tuple[World, Controller, DevGateway, AdminProxy, ApiProxy]]:
-    """A world, a controller, and a proxy at each of its ends."""
+    """Objects, a controller, and proxies for the API server and the gateway."""
     with ExitStack() as stack:
         namespace = stack.enter_context(cluster_api.namespace("soak", labels=OWN))
         cluster_api.patch("Namespace", namespace, {"metadata": {"labels": {"e2e-story": namespace}}})
@@ -88,7 +88,7 @@ def soaked(
 
 
 @pytest.mark.timeout(120 + 2 * SOAK)
-def test_edits_without_end_leave_no_files_and_no_threads_behind(
+def test_continuous_edits_leak_neither_files_nor_threads(
     soaked: tuple[World, Controller, DevGateway, AdminProxy, ApiProxy],
 ) -> None:
     world, own, gateway, admin, api = soaked
@@ -118,6 +118,6 @@ def test_edits_without_end_leave_no_files_and_no_threads_behind(
     middle = gauge.samples[len(gauge.samples) // 2]
     memory = [round(each[1], 1) for each in (first, middle, last)]
     figures = {"seconds": round(SOAK), "edits": edits, "watches_ended": ends, "writes": len(admin.writes())}
-    # In a few seconds there is nothing but the warming up.
+    # A few seconds contain only the warm-up.
     growth = round(gauge.growth(), 1) if SOAK >= 120 else None
     note("F-29", **figures, rss_mib=memory, growth_mib_per_h=growth, files=[first[2], last[2]])

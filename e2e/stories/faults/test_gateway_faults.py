@@ -1,6 +1,6 @@
-"""Stories of an Admin API that fails, seen from a proxy before it: who wrote what, when, and what came of it.
+"""Stories about a failing Admin API; a proxy in front of it records the writes, their senders and results.
 
-Rows of docs/reliability.md name the tests. Figures are written down, never judged.
+Rows of docs/reliability.md name the tests. Measurements are recorded, never asserted.
 """
 
 import json
@@ -32,13 +32,13 @@ MANY = 12
 
 
 class Proxies:
-    """Proxies of a story; its controllers end before they do."""
+    """The proxies of a story; its controllers are stopped before them."""
 
     def __init__(self, stage: Stage, folder: Path, stack: ExitStack) -> None:
         self._stage, self._folder, self._stack = stage, folder, stack
 
     def before(self, gateway: DevGateway, name: str = "admin", *, tls: ssl.SSLContext | None = None) -> AdminProxy:
-        """Start a proxy before a gateway."""
+        """Start a proxy in front of a gateway."""
         proxy = AdminProxy(gateway.admin_url, gateway.admin_key, self._folder, name=name, tls=tls)
         self._stack.enter_context(proxy)
         return proxy
@@ -53,7 +53,7 @@ def proxies(stage: Stage, tmp_path: Path) -> Iterator[Proxies]:
 
 
 def many(stage: Stage, version: str, *, number: int = MANY) -> list[Manifest]:
-    """Return routes whose paths name their version."""
+    """Return routes whose paths contain their version."""
     return [route(stage.host, name=f"web-{each}", path=f"/{version}/{each}") for each in range(number)]
 
 
@@ -63,7 +63,7 @@ def paths(gateway: DevGateway) -> set[str]:
 
 
 def wait_paths(gateway: DevGateway, routes: list[Manifest], what: str) -> float:
-    """Wait until a gateway has these routes and no other; return the seconds that it took."""
+    """Wait until a gateway has exactly these routes; return the seconds that it took."""
     began = time.monotonic()
     want = {item["spec"]["http"][0]["match"]["paths"][0] for item in routes}
     wait_until(lambda: paths(gateway), lambda got: got == want, what)
@@ -107,7 +107,7 @@ def test_faults_of_one_cluster_leave_the_other_alone_and_it_catches_up(stage: St
 def _fault_round(
     stage: Stage, good: AdminProxy, bad: AdminProxy, away: DevGateway, name: str, rules: list[dict[str, Any]]
 ) -> None:
-    """Edit every route while one cluster fails, then let it be well again."""
+    """Edit every route while one cluster fails, then let it recover."""
     want = [*many(stage, name.replace(" ", "-")), route(stage.host, name="kept", path="/kept")]
     before, asked = len(good.writes()), len(bad.entries())
     bad.play(*rules)
@@ -115,7 +115,7 @@ def _fault_round(
     took = wait_paths(stage.gateway, want, f"the good cluster to have every route during {name}")
     assert len(good.writes()) - before == MANY, f"one write a route during {name}"
     wait_until(lambda: bad.entries(asked), lambda got: any(each.rule for each in got), f"a fault of {name}")
-    # A request that the controller has given up is still under way at a gateway that is slow.
+    # A slow gateway still processes requests that the controller has given up.
     assert name == "slow" or bad.most_in_flight <= CONCURRENCY + 1, "more than the writes and one list"
     bad.play()
     caught_up = wait_paths(away, want, f"the bad cluster to catch up after {name}")
@@ -172,7 +172,7 @@ def test_a_rotated_admin_key_is_reported_with_few_requests_and_the_new_one_is_us
         key.write_text(rotated.admin_key)
         took = wait_paths(rotated, many(stage, "new"), "every route to be written with the new key")
         stage.wait_route(says("True"), "to be synced", "web-1")
-        # Writes that were under way when the first one was refused, and at most a probe.
+        # Writes that were in flight when the first one was rejected, and at most one probe.
         assert {entry.status for entry in refused} == {401}
         assert len(refused) <= CONCURRENCY + 1
         shown = own.process.log.read_text() + json.dumps(reported) + json.dumps(warnings)
@@ -201,11 +201,11 @@ def _keyed(stage: Stage, proxy: AdminProxy, key: Path, kubeconfig: Path, folder:
     return own
 
 
-def test_a_crash_between_an_upstream_and_its_route_costs_no_second_write(stage: Stage, proxies: Proxies) -> None:
+def test_a_crash_between_an_upstream_and_its_route_causes_no_second_write(stage: Stage, proxies: Proxies) -> None:
     proxy = proxies.before(stage.gateway)
     own = stage.start({"default": proxy}, kubernetes={"election": {"enabled": False}})
     stage.serve()
-    # What the controller knows of the pod is known by then: the upstream is written once, with its node.
+    # The controller knows the pod by then: the upstream is written once, with its node.
     stage.apply(route(stage.host))
     stage.traffic.until_status(200, stage.host)
     stage.api.delete("ApisixRoute", "web", namespace=stage.namespace)
@@ -302,7 +302,7 @@ def test_a_renewed_client_certificate_and_authority_are_used_without_a_restart(
     settings = yaml.safe_load(own.config.read_text())
     settings["clusters"][0]["tls"] = {name: str(path) for name, path in files.items()}
     own.config.write_text(yaml.safe_dump(settings))
-    # `stage` is not asked to start it: the settings above are not among those that it writes.
+    # Not started by `stage`, which does not support the settings above.
     with own:
         stage.serve()
         stage.apply(route(stage.host, path="/old"))
@@ -314,7 +314,7 @@ def test_a_renewed_client_certificate_and_authority_are_used_without_a_restart(
         stage.apply(route(stage.host, path="/new"))
         stage.traffic.until_status(200, stage.host, "/new")
         took = time.monotonic() - began
-        # The proxy notes a request when it has ended, a moment after the gateway serves what came of it.
+        # The proxy records a request at its end, shortly after the gateway serves the change.
         (second,) = wait_until(
             lambda: {entry.certificate for entry in proxy.entries(before)}, bool, "the proxy to note the write"
         )
@@ -326,7 +326,7 @@ def test_a_renewed_client_certificate_and_authority_are_used_without_a_restart(
 
 
 def _issue(files: dict[str, Path]) -> ssl.SSLContext:
-    """Write a client's certificate of a new authority, and return what a server of that authority serves with."""
+    """Write a client certificate of a new authority, and return the TLS context of a server of the same authority."""
     authority = CA()
     client, server = authority.issue_cert("controller"), authority.issue_cert("127.0.0.1")
     _replace(files["ca_file"], authority.cert_pem.bytes())

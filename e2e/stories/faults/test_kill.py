@@ -1,10 +1,10 @@
-"""A controller that is killed or stopped at random points of a run: the next one continues from what it finds.
+"""A controller is killed or stopped at random points of a run; the next one continues from the state of the gateway.
 
-Each point edits some objects, ends the process at a write drawn at random (before it reaches the gateway, while it is
-carried out, or after it, when the answer is lost) or at any other moment, edits some more while nothing runs, starts
-the next process and compares the gateway with what the objects ask for, worked out by other rules (`e2e.faults.world`).
-A failure names its seed, which decides the edits and the way to end; when a process is scheduled it cannot decide.
-`make kill` plays many: `KILLS=200` of them, and a quarter as many ends by SIGTERM.
+Each round edits some objects, ends the process at a random write (before it reaches the gateway, while it is processed,
+or after it, when the response is lost) or at any other moment, edits more objects while no controller runs, starts the
+next process and compares the gateway with the records that the objects require, derived independently
+(`e2e.faults.world`). A failure message contains its seed, which determines the edits and the way to end, but not the
+scheduling of processes. `make kill` runs many rounds: `KILLS=200`, and a quarter as many that end with SIGTERM.
 """
 
 import os
@@ -34,28 +34,28 @@ START = int(os.environ.get("START", "0"))
 LEASE = {"lease_duration": "3s", "renew_deadline": "2s", "retry_period": "0.3s"}
 CONVERGED = 60.0
 DIES = 3.0
-"""Seconds in which the write that is to be the last one comes, or there are fewer."""
+"""Seconds to wait for the write that is chosen as the last one; there may be fewer writes."""
 
 WRITES = "PUT|DELETE"
 
 
 @dataclass
 class Run:
-    """One gateway, one world, one controller after the other."""
+    """One gateway, one set of objects, one controller after another."""
 
     gateway: DevGateway
     proxy: AdminProxy
     controller: Controller
     world: World
     first_writes: list[float] = field(default_factory=list)
-    """Seconds from the start of a process to its first write, where there was one to do."""
+    """Seconds from the start of a process to its first write, if there was one."""
     converged: list[float] = field(default_factory=list)
-    """Seconds from the start of a process to a gateway that is right."""
+    """Seconds from the start of a process until the gateway is in sync."""
     ends: dict[str, int] = field(default_factory=dict)
-    """How often each way to end was played."""
+    """How often each way to end was used."""
 
     def play(self, seed: str, number: int) -> None:
-        """Play one point: end the process with a signal somewhere, start the next one, compare."""
+        """Run one round: end the process with a signal at some point, start the next one, compare."""
         rng = self.world.rng = random.Random(seed)
         before = len(self.proxy.entries())
         self.world.begin()
@@ -74,7 +74,7 @@ class Run:
         self._check(before)
 
     def _end(self, way: str, number: int, rng: random.Random) -> None:
-        """Wait until the process has ended by its rule, or end it now."""
+        """Wait until a rule of the proxy has ended the process, or end it now."""
         process = self.controller.process
         if way.startswith("kill"):
             try:
@@ -82,7 +82,7 @@ class Run:
             except WaitError:
                 self.ends["idle"] = self.ends.get("idle", 0) + 1
         else:
-            time.sleep(rng.uniform(0, 0.3))  # the moment is what is drawn
+            time.sleep(rng.uniform(0, 0.3))  # the moment is random
         self.proxy.play()
         self._finish(number)
 
@@ -95,11 +95,11 @@ class Run:
             assert self.controller.stop() == 0
 
     def _restart(self, rng: random.Random | None, number: int) -> None:
-        """Start the next process; with `rng` that one ends as well, in the middle of its start, and another comes."""
+        """Start the next process; with `rng`, end that one as well in the middle of its start, and start another."""
         if rng is not None:
             self.controller.start(wait=False)
-            time.sleep(rng.uniform(0.5, 2.0))  # as above
-            # SIGTERM before its handler is there ends a process at once, as it ends any program.
+            # As above. SIGTERM ends a process immediately before its handler is installed, like any program.
+            time.sleep(rng.uniform(0.5, 2.0))
             self.controller.process.kill() if number == signal.SIGKILL else self._hurry()
         takeovers = len(self.controller.events("cluster.takeover"))
         began = time.monotonic()
@@ -116,7 +116,7 @@ class Run:
             self.first_writes.append(first.received - began)
 
     def _takeovers(self) -> int:
-        """Return how many processes have taken over so far; there must be one that runs."""
+        """Return how many processes have taken over so far; one must be running."""
         process = self.controller.process
         assert process.pid is not None, f"it ended with {process.returncode}:\n{process.tail()}"
         return len(self.controller.events("cluster.takeover"))
@@ -126,7 +126,7 @@ class Run:
         assert self.controller.process.returncode in (0, -signal.SIGTERM)
 
     def differences(self) -> list[str]:
-        """Return what the gateway has otherwise than the objects ask for."""
+        """Return the differences between the gateway and the records that the objects require."""
         return differences(self.world.held(self.gateway), self.world.expected())
 
     def _check(self, before: int) -> None:
@@ -137,7 +137,7 @@ class Run:
         assert checks.dangling(journal) == []
 
     def figures(self) -> dict[str, Any]:
-        """Return what was measured."""
+        """Return the measurements."""
         return {
             "points": len(self.converged),
             "ends": self.ends,
@@ -148,7 +148,7 @@ class Run:
 
 @pytest.fixture
 def run(cluster_api: KubeClient, kubeconfig: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
-    """A world of four Services, whose controller is ready; with or without election."""
+    """Objects for four Services, and a controller that is ready; with or without leader election."""
     with ExitStack() as stack:
         namespace = stack.enter_context(cluster_api.namespace("kill", labels=OWN))
         cluster_api.patch("Namespace", namespace, {"metadata": {"labels": {"e2e-story": namespace}}})
@@ -186,7 +186,7 @@ def play_all(run: Run, points: int, number: int, name: str) -> None:
 
 
 def assert_clean_sync_gives_the_same(run: Run, kubeconfig: Path, folder: Path) -> None:
-    """Let a controller fill an empty gateway, and compare whole bodies except for the times of their writes."""
+    """Let a controller fill an empty gateway, and compare whole bodies except for timestamps."""
     assert run.controller.stop() == 0
     with DevGateway(stream=False) as empty:
         selector = f"e2e-story={run.world.namespace}"
@@ -212,7 +212,9 @@ def _bodies(records: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.timeout(120 + 25 * KILLS)
 @pytest.mark.parametrize("run", [False], indirect=True, ids=["alone"])
-def test_killed_at_any_point_the_next_one_makes_the_gateway_right(run: Run, kubeconfig: Path, tmp_path: Path) -> None:
+def test_after_a_kill_at_any_point_the_next_process_repairs_the_gateway(
+    run: Run, kubeconfig: Path, tmp_path: Path
+) -> None:
     play_all(run, KILLS - KILLS // 4, signal.SIGKILL, "alone")
     assert_clean_sync_gives_the_same(run, kubeconfig, tmp_path)
 

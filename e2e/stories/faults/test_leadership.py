@@ -1,6 +1,6 @@
 """Two replicas and one lease: who writes when the leader is killed, frozen, shut down or cut off from the API server.
 
-The gateway's log of writes names the process behind each of them, so that a story can say who wrote last and first.
+The gateway's write log contains the sender of each write, so that a story can check the order.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ LEASE, RETRY = 4.0, 0.5
 ELECTION = {"lease_duration": f"{LEASE}s", "renew_deadline": "2.6s", "retry_period": f"{RETRY}s"}
 SYNC = {"timeout": "1s", "audit_interval": "1s"}
 TAKEOVER = LEASE + 2 * RETRY + 10.0
-"""Seconds until a follower leads: the lease, two tries, and what a loaded machine takes on top."""
+"""Seconds until a follower leads: the lease, two attempts, and a margin for a loaded machine."""
 
 AGENT = "apisix-ingress/"
 ROUTES = 60
@@ -45,7 +45,7 @@ def own_gateway() -> Iterator[DevGateway]:
 
 @dataclass
 class PairHarness:
-    """Two controllers over one namespace and one gateway; the first one leads."""
+    """Two controllers for one namespace and one gateway; the first one leads."""
 
     api: KubeClient
     gateway: DevGateway
@@ -58,7 +58,7 @@ class PairHarness:
         self.traffic = Traffic(self.gateway.proxy_url)
 
     def pair(self, **first: Any) -> tuple[Controller, Controller]:
-        """Start both, one after the other, with a route that is served."""
+        """Start both, one after the other, with a live route."""
         self.route("base")
         leader = self.start("first", **first)
         wait_until(lambda: leader.leads, bool, "the first controller to lead", TAKEOVER)
@@ -66,7 +66,7 @@ class PairHarness:
         return leader, self.start("second")
 
     def route(self, name: str, value: str = "1") -> None:
-        """Apply a route for the path of its name, which answers with that value in a header."""
+        """Apply a route with its name as path, which sets that value in a response header."""
         rewrite = {"name": "response-rewrite", "enable": True, "config": {"headers": {"set": {"X-Value": value}}}}
         rule = {
             "name": "rule",
@@ -79,7 +79,7 @@ class PairHarness:
         self.api.apply({**manifest, "spec": {"http": [rule]}})
 
     def until_value(self, name: str, value: str) -> None:
-        """Wait until the route answers with that value."""
+        """Wait until the route responds with that value."""
         self.traffic.until(lambda answer: answer.headers.get("x-value") == value, self.host, f"/{name}")
 
     def lease(self) -> Manifest:
@@ -93,7 +93,7 @@ class PairHarness:
         return [write for write in log if controller is None or _wrote(controller, write)]
 
     def assert_handed_over(self, old: Controller, new: Controller, *, after: int = 0) -> None:
-        """Check that the writer changed once, from the old to the new one: by the order and by the time of writes."""
+        """Check that the writer changed once, from the old to the new one: by the order and the times of writes."""
         writes = self.writes(after=after)
         first = next(number for number, write in enumerate(writes) if _wrote(new, write))
         began = writes[first]["received"]
@@ -148,7 +148,7 @@ def test_follower_writes_nothing_until_the_leader_is_killed(story: PairHarness) 
 
 
 def test_frozen_leader_never_writes_after_its_successor(story: PairHarness) -> None:
-    """Each round freezes the leader in the middle of its writes, lets the other one take over, and wakes it again."""
+    """Each round freezes the leader during its writes, lets the other one take over, and resumes it."""
     for number in range(ROUTES):
         story.route(f"r{number}")
     leader, follower = story.pair()
@@ -182,7 +182,7 @@ def _freeze_round(story: PairHarness, leader: Controller, follower: Controller, 
     story.until_value("base", f"{before}")
 
 
-def test_leader_that_is_shut_down_hands_over_at_once(story: PairHarness) -> None:
+def test_leader_that_is_shut_down_hands_over_immediately(story: PairHarness) -> None:
     leader, follower = story.pair()
     before = len(story.gateway.write_log())
     with RequestLoop(story.traffic, story.host, "/base") as loop:
@@ -197,7 +197,7 @@ def test_leader_that_is_shut_down_hands_over_at_once(story: PairHarness) -> None
 def test_leader_cut_off_from_the_api_server_stops_writing_in_time(
     story: PairHarness, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    """The gateway is damaged all the time: the leader repairs it, and has to write while the API server is away."""
+    """The gateway is damaged continuously, so that the leader has repairs to write without an API server."""
     with Relay(*_server(kubeconfig)) as relay:
         relayed = relay.kubeconfig(kubeconfig, tmp_path / "relayed.kubeconfig")
         leader, follower = story.pair(kubeconfig=str(relayed))
@@ -226,7 +226,7 @@ def test_leader_cut_off_from_the_api_server_stops_writing_in_time(
 
 
 class Relay:
-    """Carries connections to an address until it is cut: then they stay open, and nothing comes through."""
+    """Forwards connections to an address until it is cut: then they stay open without forwarding data."""
 
     def __init__(self, host: str, port: int) -> None:
         self.port = 0
@@ -249,15 +249,15 @@ class Relay:
         self._thread.join(10)
 
     def cut(self) -> None:
-        """Let nothing through any more."""
+        """Stop forwarding data."""
         self._loop.call_soon_threadsafe(self._whole.clear)
 
     def mend(self) -> None:
-        """Let everything through again, what was held up first."""
+        """Forward data again, delayed data first."""
         self._loop.call_soon_threadsafe(self._whole.set)
 
     def kubeconfig(self, original: Path, copy: Path) -> Path:
-        """Write a copy of a kubeconfig that leads through the relay."""
+        """Write a copy of a kubeconfig that connects through the relay."""
         config = yaml.safe_load(original.read_text())
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self.port}"
         copy.write_text(yaml.safe_dump(config))
@@ -280,7 +280,7 @@ class Relay:
         try:
             await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
         except (OSError, asyncio.CancelledError):
-            return  # one side is gone, or the relay ends: so does the connection
+            return  # one side is closed, or the relay stops: close the connection
         finally:
             back.close()
             writer.close()
