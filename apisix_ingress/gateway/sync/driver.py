@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -18,7 +18,7 @@ from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
 from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
-from apisix_ingress.gateway.sync.plan import Step, decide
+from apisix_ingress.gateway.sync.plan import Step, decide, must_stay
 from apisix_ingress.gateway.sync.record_status import RecordStatus
 from apisix_ingress.gateway.sync.records.retries import explained, note_failure, note_rejection, offer_again
 from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, RecordSlot, Write
@@ -159,22 +159,9 @@ class RecordDriver:
         """Return the record that the cluster should have under a key, or None."""
         return self._wanted.get(key, self.cluster)
 
-    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...]) -> bool:
-        """Return whether a record that is not desired must stay."""
-        sources += tuple(self._secrets_of_refs(key))
-        return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts, sources)
-
-    def _secrets_of_refs(self, key: RecordKey) -> Iterator[str]:
-        """Yield the Secrets of the records that a record refers to, unless they are about to get their desired body."""
-        known = self.table.get(key).observed
-        for ref in known.refs if known is not None else ():
-            found = self.table.get(ref).observed
-            if found is not None and found.secrets and self.wanted(ref) is None:
-                yield from found.secrets
-
     def decide(self, key: RecordKey) -> Step:
         """Return what to do about a record now."""
-        return decide(key, self.wanted, self.table, self.is_held)
+        return decide(key, self.wanted, self.table, self._wanted.is_held)
 
     def withheld(self) -> set[RecordKey]:
         """Return the records whose deletion was held back."""
@@ -227,10 +214,7 @@ class RecordDriver:
 
     def _is_released(self, slot: RecordSlot) -> bool:
         """Return True, once, when a record that was held need not stay any longer."""
-        known = slot.observed
-        if not slot.is_held:
-            return False
-        if known is not None and self.is_held(slot.key, known.name, known.hosts, self.table.sources(slot.key)):
+        if not slot.is_held or must_stay(slot.key, self.wanted, self.table, self._wanted.is_held):
             return False
         slot.is_held = False
         return True

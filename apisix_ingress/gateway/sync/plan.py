@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Literal, NamedTuple, Protocol
 
+from apisix_ingress.gateway.sync.records.slot import Applied, Unknown
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.record_owner import source_of
 from apisix_ingress.model.records import UPSERT_RANK, Record
 
 UNUSUAL_SHARE = 0.3
@@ -116,8 +118,31 @@ def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsH
     """
     record = wanted_at(key)
     if record is None:
-        return _removal(key, table, is_held)
+        return _removal(key, table, is_held=is_held, wanted_at=wanted_at)
     return _upsert(key, record, table, is_held=is_held, wanted_at=wanted_at)
+
+
+def must_stay(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsHeld) -> bool:
+    """Return whether a record that exists, but is not desired, must stay; the arguments are those of `decide`."""
+    slot = table.get(key)
+    if (known := slot.observed) is None:
+        return False
+    return slot.is_withheld or is_held(key, known.name, known.hosts, tuple(_sources(known, wanted_at, table)))
+
+
+def _sources(known: Applied | Unknown, wanted_at: WantedAt, table: RecordTable) -> Iterator[str]:
+    """Yield the objects (namespace/name) that a record was generated from, as far as the gateway shows them.
+
+    They are the Secrets that its labels name, the owners of the records that it refers to, and the Secrets of those
+    records unless they are about to get their desired body.
+    """
+    yield from known.secrets
+    for ref in known.refs:
+        if (found := table.get(ref).observed) is not None:
+            if source := source_of(ref.kind, found.name):
+                yield source
+            if found.secrets and wanted_at(ref) is None:
+                yield from found.secrets
 
 
 def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: int) -> frozenset[RecordKey]:
@@ -182,8 +207,7 @@ def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHe
     """
     if record.existing_only:
         return NOTHING
-    known = table.get(key).observed
-    if known is not None and is_held(key, known.name, known.hosts, table.sources(key)):
+    if must_stay(key, wanted_at, table, is_held):
         return Step("hold", record)
     is_meant = False
     for referrer in table.referrers(key):
@@ -194,11 +218,10 @@ def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHe
     return None if is_meant else DELETE
 
 
-def _removal(key: RecordKey, table: RecordTable, is_held: IsHeld) -> Step:
-    known = table.get(key).observed
-    if known is None:
+def _removal(key: RecordKey, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
+    if table.get(key).observed is None:
         return NOTHING
-    if is_held(key, known.name, known.hosts, table.sources(key)):
+    if must_stay(key, wanted_at, table, is_held):
         return HOLD
     referrer = next(iter(table.referrers(key)), None)
     return DELETE if referrer is None else Step("wait", None, referrer)

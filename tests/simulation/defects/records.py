@@ -16,7 +16,7 @@ from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.comparison.audit import Audit
 from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
-from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, IsHeld, Step
+from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, IsHeld, Step, WantedAt
 from apisix_ingress.gateway.sync.record_writer import RecordWriter
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
@@ -55,11 +55,10 @@ def _() -> Any:
 
 @defect("a delete does not wait for the records that name it")
 def _() -> Any:
-    def removal(key: RecordKey, table: RecordTable, is_held: IsHeld) -> Step:
-        known = table.get(key).observed
-        if known is None:
+    def removal(key: RecordKey, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
+        if table.get(key).observed is None:
             return NOTHING
-        return HOLD if is_held(key, known.name, known.hosts, table.sources(key)) else DELETE
+        return HOLD if plan.must_stay(key, wanted_at, table, is_held) else DELETE
 
     return instead(plan, "_removal", removal)
 
@@ -71,7 +70,7 @@ def _() -> Any:
 
 @defect("nothing is held for an object that cannot be translated")
 def _() -> Any:
-    return instead(RecordDriver, "is_held", lambda self, key, name, hosts, sources: False)
+    return instead(plan, "must_stay", lambda key, wanted_at, table, is_held: False)
 
 
 @defect("the youngest name has the short id")

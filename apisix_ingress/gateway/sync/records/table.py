@@ -12,7 +12,6 @@ from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.slot import Applied, Flight, RecordSlot, Unknown
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import truncated
-from apisix_ingress.model.record_owner import source_of
 from apisix_ingress.model.records import Record
 
 _NO_REFS: frozenset[RecordKey] = frozenset()
@@ -75,17 +74,6 @@ class RecordTable:
     def referrers(self, key: RecordKey) -> Iterable[RecordKey]:
         """Return the records that refer to this one, or may refer to it."""
         return self._referrers.get(key, ())
-
-    def sources(self, key: RecordKey) -> tuple[str, ...]:
-        """Return the objects (namespace/name) that a record was generated from, as far as the gateway shows them.
-
-        They are the Secrets that its labels name, and the owners of the records that this one refers to.
-        """
-        known = self.get(key).observed
-        if known is None:
-            return ()
-        others = ((ref.kind, found.name) for ref in known.refs if (found := self.get(ref).observed) is not None)
-        return tuple(filter(None, (*known.secrets, *(source_of(kind, name) for kind, name in others))))
 
     # Writes.
 

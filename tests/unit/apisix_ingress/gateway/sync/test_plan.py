@@ -136,6 +136,21 @@ def test_a_hold_is_looked_up_by_the_name_in_the_gateway() -> None:
     assert got == HOLD
 
 
+@pytest.mark.parametrize(("wanted", "want"), [((), {"certs/client"}), ((make_record(UPSTREAM),), set())])
+def test_a_hold_depends_on_the_secrets_of_referenced_records_that_are_to_stay(
+    wanted: tuple[Record, ...], want: set[str]
+) -> None:
+    table, seen = make_table(ROUTE_RECORD), set[str]()
+    table.found(table.slot(UPSTREAM), ObservedRecord(b"", secrets=("certs/client",)))
+
+    def is_held(key: RecordKey, name: str, hosts: tuple[str, ...] | None, sources: tuple[str, ...]) -> bool:
+        seen.update(sources)
+        return True
+
+    assert decide(ROUTE, {record.key: record for record in wanted}.get, table, is_held) == HOLD
+    assert seen == want
+
+
 def test_delete_waits_for_the_last_record_that_names_it() -> None:
     other = make_record(RecordKey("routes", "r2"), upstream_id="u1")
     table = make_table(make_record(UPSTREAM), ROUTE_RECORD, other)
