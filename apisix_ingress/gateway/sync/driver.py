@@ -311,7 +311,6 @@ class RecordDriver:
         assert isinstance(of.error, GatewayRejected)
         self.table.write_failed(slot)
         note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self.config.rng)
-        self.table.timed[slot.key] = slot
 
     def _clear_conflicts(self, slot: RecordSlot, _: Detail) -> None:
         self.table.set_holder(slot, None)

@@ -90,8 +90,6 @@ class RecordTable:
         record = self._end_flight(slot).record
         slot.observed = None if record is None else Applied(record)
         self._refer(slot, _NO_REFS if record is None else record.refs)
-        if record is None:
-            self.timed[slot.key] = slot
 
     def write_failed(self, slot: RecordSlot) -> None:
         """Record that the write was certainly not carried out."""
