@@ -20,7 +20,7 @@ from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.gateway.sync.plan import Step, decide, must_stay
 from apisix_ingress.gateway.sync.record_status import RecordStatus
-from apisix_ingress.gateway.sync.records.retries import explained, note_failure, note_rejection, offer_again
+from apisix_ingress.gateway.sync.records.retries import note_failure, note_rejection, offer_again, with_remedy
 from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, RecordSlot, Write
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.gateway.sync.records.transitions import TRANSITIONS, Effect, Event, InvalidTransition, Phase
@@ -190,7 +190,7 @@ class RecordDriver:
         """Retry a record after its backoff; if it failed often, deletes no longer wait for it."""
         self.post(slot, Event.RETRY_LATER, Detail(error=error))
         if slot.failures == WARN_AFTER:
-            self._log.warning("record.failing", record=str(slot.key), error=explained(error))
+            self._log.warning("record.failing", record=str(slot.key), error=with_remedy(error))
         if slot.persistent_error is not None:
             self.post(slot, Event.GAVE_UP)
 

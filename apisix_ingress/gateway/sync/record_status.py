@@ -8,7 +8,7 @@ from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
 from apisix_ingress.gateway.sync.observer import APPLIED, PENDING, RecordState
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.gateway.sync.plan import Wanted
-from apisix_ingress.gateway.sync.records.retries import explained, is_crash
+from apisix_ingress.gateway.sync.records.retries import is_crash, with_remedy
 from apisix_ingress.gateway.sync.records.slot import RecordSlot
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey
@@ -59,7 +59,7 @@ class RecordStatus:
             # A gateway that replies 500 to this record is reachable, so the failure may be permanent.
             is_away = isinstance(error, GatewayUnavailable) and not is_crash(error)
             # The wording of an outage: no condition changes only because the breaker trips later.
-            message = (is_away and error.cause) or explained(error)
+            message = (is_away and error.cause) or with_remedy(error)
             return RecordState("unreachable", message, is_away)
         if record.existing_only and slot.observed is None:
             return APPLIED  # it does not exist and must not be created

@@ -28,7 +28,7 @@ from apisix_ingress.gateway.sync.records.rate_limit import rate_delay
 from apisix_ingress.gateway.sync.records.retries import is_rejected
 from apisix_ingress.gateway.sync.records.slot import RecordSlot
 from apisix_ingress.gateway.sync.records.transitions import Event
-from apisix_ingress.gateway.sync.records.unique_keys import released
+from apisix_ingress.gateway.sync.records.unique_keys import without_new_keys
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term
@@ -176,7 +176,7 @@ class RecordWriter:
                     driver.mark([slot.key])  # it was deleted so that another name can take its id
             return
         self._log.warning("record.plugins_released", record=str(slot.key), name=record.name)
-        if await self._write(slot, released(record, slot.applied), term):
+        if await self._write(slot, without_new_keys(record, slot.applied), term):
             slot.released_at = self._clock.monotonic()
             for member in cycle:
                 member.bucket_full_at = -math.inf  # restore plugins that guard requests as soon as possible

@@ -59,6 +59,6 @@ def is_crash(error: GatewayError) -> bool:
     return error.status == HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def explained(error: GatewayError) -> str:
+def with_remedy(error: GatewayError) -> str:
     """Return the message of a failure that persists, with a remedy if one is known."""
     return f"{error}; {CRASH_REMEDY}" if is_crash(error) else str(error)

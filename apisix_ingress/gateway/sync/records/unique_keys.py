@@ -93,7 +93,7 @@ class UniqueKeys:
         return is_due and bool(self.cycle(slot))
 
 
-def released(record: Record, applied: Applied | None) -> Record:
+def without_new_keys(record: Record, applied: Applied | None) -> Record:
     """Return a record without the plugins whose exclusive keys it does not have yet.
 
     Plugins whose keys it has stay, with their new configuration: no other record waits for them.

@@ -11,7 +11,7 @@ from apisix_ingress.gateway.backend import DependencyPending
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.gateway.sync.records.slot import Applied
 from apisix_ingress.gateway.sync.records.table import RecordTable
-from apisix_ingress.gateway.sync.records.unique_keys import RELEASE_INTERVAL, UniqueKeys, released
+from apisix_ingress.gateway.sync.records.unique_keys import RELEASE_INTERVAL, UniqueKeys, without_new_keys
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeWanted, make_record
@@ -156,7 +156,7 @@ def test_a_rule_that_releases_keys_keeps_its_other_plugins(
     had: dict[str, Any] | None, wanted: dict[str, Any], want: dict[str, Any]
 ) -> None:
     applied = None if had is None else Applied(found_of("global_rules", {"id": "first", "plugins": had}))
-    got = released(make_record(FIRST, plugins=wanted), applied)
+    got = without_new_keys(make_record(FIRST, plugins=wanted), applied)
     assert got.body["plugins"] == want
 
 
@@ -165,7 +165,7 @@ def test_a_consumer_that_lets_go_keeps_everything_but_the_credential_that_it_is_
     had = {"key-auth": {"key": "k1"}, "basic-auth": {"username": "u", "password": "old"}}
     wanted = {"key-auth": {"key": "k2"}, "basic-auth": {"username": "u", "password": "new"}, "cors": {}}
     applied = Applied(found_of("consumers", {"username": "jack", "plugins": had}))
-    got = released(make_record(key, plugins=wanted), applied)
+    got = without_new_keys(make_record(key, plugins=wanted), applied)
     assert got.body["plugins"] == {"basic-auth": {"username": "u", "password": "new"}, "cors": {}}
 
 

@@ -7,12 +7,12 @@ from apisix_ingress.gateway.sync.records.rate_limit import BURST, INTERVAL, rate
 from apisix_ingress.gateway.sync.records.retries import (
     REJECTED,
     RETRY,
-    explained,
     is_crash,
     is_rejected,
     note_failure,
     note_rejection,
     offer_again,
+    with_remedy,
 )
 from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, RecordSlot
 from apisix_ingress.gateway.sync.records.table import RecordTable
@@ -48,7 +48,7 @@ def test_failure_persists_with_its_last_error() -> None:
 def test_only_a_crash_of_the_gateway_is_explained() -> None:
     crash = GatewayUnavailable("HTTP 500", status=500)
     assert [is_crash(error) for error in (FIRST, LAST, crash)] == [False, False, True]
-    assert (explained(LAST), explained(crash).partition(";")[0]) == ("HTTP 502", "HTTP 500")
+    assert (with_remedy(LAST), with_remedy(crash).partition(";")[0]) == ("HTTP 502", "HTTP 500")
 
 
 def rejected_slot(tries: int = 1) -> RecordSlot:
