@@ -81,7 +81,7 @@ changelog: install ## print the section of a release (VERSION=0.2.0; WRITE=1 wri
 	@$(BIN)/python -m reference.changelog $(or $(VERSION),next) $(if $(WRITE),--write)
 
 format: install ## let ruff fix and format
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 generate: install binaries ## write the generated files anew: CRDs, kustomize bases, values, reference

@@ -57,11 +57,18 @@ def namespace_of_name(kind: RecordKind, name: str) -> str:
     return second if first in prefixes else first
 
 
+_NAMESPACE = "([^_A-Z]+)"
+"""Never a prefix: except for `ing`, which 1.8 uses, prefixes begin with a capital letter."""
+
+
 @cache
 def _patterns(kind: RecordKind) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Return the kinds of objects that own records of a kind, with the name patterns in the table."""
     return tuple(
-        (row.kind, re.compile(object_name("([^_]+)", "([^_]+)", row.record_prefix) + row.record_names[kind], re.DOTALL))
+        (
+            row.kind,
+            re.compile(object_name(_NAMESPACE, "([^_]+)", row.record_prefix) + row.record_names[kind], re.DOTALL),
+        )
         for row in RESOURCES.values()
         if kind in row.record_names
     )
@@ -71,12 +78,12 @@ def source_of(kind: RecordKind, name: str) -> str:
     """Return the owner in the name of a record as namespace/name, or its namespace; empty if there is no namespace."""
     if name.startswith(NGINX):
         return ""
-    first, _, rest = name.partition("_")
-    if first in PREFIXES and first != INGRESS:  # not a namespace, because it has upper-case letters
-        return source_of(kind, rest)
     owner = origin_of_name(kind, name)
     if owner is not None:
         return f"{owner.namespace}/{owner.name}"
+    first, _, rest = name.partition("_")
+    if first in PREFIXES and first != INGRESS:
+        return source_of(kind, rest)
     namespace = namespace_of_name(kind, name)
     return f"{namespace}/" if namespace else ""
 

@@ -267,7 +267,7 @@ RESOURCES: Mapping[str, Resource] = {resource.kind: resource for resource in _RO
 
 
 PREFIXES = frozenset(row.record_prefix for row in RESOURCES.values()) - {""}
-"""Prefixes of record names in place of a namespace. A namespace may have the same name."""
+"""Prefixes of record names in place of a namespace. Only `ing` may also be a namespace."""
 
 
 def kinds_with(index: str) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def _count(hosts: tuple[str, ...]) -> int:
 
 
 def _hosts(obj: CustomObject) -> tuple[str, ...]:
-    found = (*_READERS[obj.meta.kind](obj.spec), *(aliases_of(obj) if obj.meta.kind == "Ingress" else ()))
+    found = (*HOST_READERS[obj.meta.kind](obj.spec), *(aliases_of(obj) if obj.meta.kind == "Ingress" else ()))
     return tuple(dict.fromkeys(claimed_name(host) for host in found if isinstance(host, str) and host))
 
 
@@ -162,7 +162,7 @@ def _listeners(spec: FrozenJson) -> Iterator[object]:
             yield listener.get("hostname")
 
 
-_READERS: Mapping[str, Callable[[FrozenJson], Iterator[object]]] = {
+HOST_READERS: Mapping[str, Callable[[FrozenJson], Iterator[object]]] = {
     "Ingress": _ingress,
     "ApisixRoute": _route,
     "ApisixTls": _tls,
@@ -170,3 +170,4 @@ _READERS: Mapping[str, Callable[[FrozenJson], Iterator[object]]] = {
     "ListenerSet": _listeners,
     **dict.fromkeys(("HTTPRoute", "GRPCRoute", "TLSRoute"), _hostnames),
 }
+"""Kind → the hosts in its spec: every kind with the index of hosts."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
@@ -89,16 +90,12 @@ def _path_value(path: str) -> str:
 
 
 def rules_of(obj: CustomObject) -> Iterator[Rule]:
-    """Yield the rules of an ApisixRoute, Ingress, HTTPRoute or GRPCRoute, whether or not it can be translated."""
-    if obj.meta.kind == "Ingress":
-        return _ingress(obj.spec, regex=obj.meta.annotations.get(REGEX_ANNOTATION, "").strip() == "true")
-    if obj.meta.kind in _MATCH_PATHS:
-        return _gateway_route(obj.spec, _MATCH_PATHS[obj.meta.kind])
-    return _route(obj.spec)
+    """Yield the rules of an object, whether or not it can be translated; its kind must be in `RULE_READERS`."""
+    return RULE_READERS[obj.meta.kind](obj)
 
 
-def _route(spec: FrozenJson) -> Iterator[Rule]:
-    for index, rule in enumerate(list_in(spec.get("http"))):
+def _route(obj: CustomObject) -> Iterator[Rule]:
+    for index, rule in enumerate(list_in(obj.spec.get("http"))):
         match = mapping_in(mapping_in(rule).get("match"))
         rest = _rest(
             _number(mapping_in(rule).get("priority")),
@@ -110,7 +107,8 @@ def _route(spec: FrozenJson) -> Iterator[Rule]:
         yield Rule(f"spec.http[{index}]", _texts(match.get("hosts")), _texts(match.get("paths")), rest)
 
 
-def _ingress(spec: FrozenJson, *, regex: bool) -> Iterator[Rule]:
+def _ingress(obj: CustomObject) -> Iterator[Rule]:
+    spec, regex = obj.spec, obj.meta.annotations.get(REGEX_ANNOTATION, "").strip() == "true"
     for index, rule in enumerate(list_in(spec.get("rules"))):
         hosts = _texts([mapping_in(rule).get("host")])
         for number, item in enumerate(list_in(mapping_in(mapping_in(rule).get("http")).get("paths"))):
@@ -132,10 +130,10 @@ def _ingress_path(field: str, hosts: list[str], item: FrozenJson, *, regex: bool
     return Rule(field, hosts, [path or "/*"])
 
 
-def _gateway_route(spec: FrozenJson, path_of: Callable[[FrozenJson], tuple[str, str]]) -> Iterator[Rule]:
+def _gateway_route(obj: CustomObject, path_of: Callable[[FrozenJson], tuple[str, str]]) -> Iterator[Rule]:
     """Yield a rule for each match; conditions are compared with those of ApisixRoutes."""
-    hosts = _texts(spec.get("hostnames"))
-    for index, rule in enumerate(list_in(spec.get("rules")) or [{}]):
+    hosts = _texts(obj.spec.get("hostnames"))
+    for index, rule in enumerate(list_in(obj.spec.get("rules")) or [{}]):
         for number, match in enumerate(map(mapping_in, list_in(mapping_in(rule).get("matches")) or [{}])):
             path, expression = path_of(match)
             conditions = [_subject("Path", {"type": "RegularExpression", "value": expression})] if expression else []
@@ -170,7 +168,13 @@ def _grpc_path(match: FrozenJson) -> tuple[str, str]:
     return f"/{service}/{method or '*'}" if service else "/*", ""
 
 
-_MATCH_PATHS = {"HTTPRoute": _http_path, "GRPCRoute": _grpc_path}
+RULE_READERS: Mapping[str, Callable[[CustomObject], Iterator[Rule]]] = {
+    "ApisixRoute": _route,
+    "Ingress": _ingress,
+    "HTTPRoute": partial(_gateway_route, path_of=_http_path),
+    "GRPCRoute": partial(_gateway_route, path_of=_grpc_path),
+}
+"""Kind → its rules: every kind with the index of matchers. An index function must not fail for any spec."""
 
 
 def _rest(

@@ -10,7 +10,8 @@ import pytest
 from apisix_ingress.diagnostics.collect.offline import settle
 from apisix_ingress.diagnostics.empty_state import Hint, class_name, empty_state
 from apisix_ingress.model.formats.selector import parse_selector
-from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
+from apisix_ingress.model.kinds.table import RESOURCES, kinds_with
 from tests.unit.translation.objects import ingress, make, route
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION
@@ -31,7 +32,8 @@ def hint(*objects: dict[str, Any], options: Options = DEFAULTS) -> Hint:
 
 
 def test_without_objects_the_next_command_creates_one() -> None:
-    want = "There is no Ingress, ApisixRoute, HTTPRoute or GRPCRoute yet."
+    *first, last = kinds_with(MATCHER_INDEX)
+    want = f"There is no {', '.join(first)} or {last} yet."
     assert hint() == Hint(want, CREATE)
     assert hint(make("Service", "web")) == Hint(want, CREATE)
     assert hint(ingress_class("edge")) == Hint(want, CREATE.replace("apisix", "edge"))

@@ -20,6 +20,7 @@ SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
         ("upstreams", {"name": names.service_upstream_name("shop", "web", 80)}, ObjectKey("Service", "shop", "web")),
         ("upstreams", {"name": names.object_name("shop", "web")}, ObjectKey("ApisixUpstream", "shop", "web")),
         ("plugin_configs", {"name": "shop_web"}, ObjectKey("ApisixPluginConfig", "shop", "web")),
+        ("plugin_configs", {"name": "PluginConfig_shop_web"}, ObjectKey("PluginConfig", "shop", "web")),
         ("ssls", {"labels": SECRET}, ObjectKey("Secret", "shop", "cert")),
         ("ssls", {}, None),
         ("routes", {"name": "by-hand"}, None),

@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 import crds
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE
+from apisix_ingress.model.kinds.indexes import HOST_INDEX, MATCHER_INDEX
 from apisix_ingress.model.kinds.resource import imported
-from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.kinds.table import PREFIXES, RESOURCES, kinds_with
+from apisix_ingress.model.names import object_name
+from apisix_ingress.model.network.host_claims import HOST_READERS
+from apisix_ingress.model.network.route_keys import RULE_READERS
+from apisix_ingress.model.record_owner import origin_of_name
 from providers.core.base import Provider
 from providers.core.dependency import DependencyProvider
 
@@ -28,7 +34,10 @@ READERS: Mapping[str, tuple[set[str], str]] = {
         {"ApisixRoute", "ApisixTls", "Ingress"},
         "reads the hosts of raw specs for the indexes, below the table",
     ),
-    "apisix_ingress/model/network/route_keys.py": ({"Ingress"}, "reads matchers of raw specs, below the table"),
+    "apisix_ingress/model/network/route_keys.py": (
+        {"ApisixRoute", "Ingress"},
+        "reads the matchers of raw specs for the indexes, below the table",
+    ),
     "apisix_ingress/model/network/tls_hosts.py": ({"Ingress"}, "reads certificates of raw specs, below the table"),
     "apisix_ingress/statuspage/views/details/object_details.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "apisix_ingress/webhook/checks/nginx_ingress.py": ({"Ingress"}, "ingress-nginx has no other kind"),
@@ -103,6 +112,29 @@ def test_what_a_row_names_exists(kind: str) -> None:
     if spec := found.get("spec"):
         assert issubclass(spec, crds.Spec)
         assert (row.short, row.description) != ("", "")
+
+
+def test_no_namespace_has_the_name_of_a_record_prefix() -> None:
+    """`ing` is that of 1.8; a route of an ApisixRoute in such a namespace can be distinguished by its body."""
+    assert {prefix for prefix in PREFIXES if not prefix[0].isupper()} == {"ing"}
+
+
+@pytest.mark.parametrize("kind", sorted(RESOURCES))
+def test_a_record_name_leads_to_its_kind(kind: str) -> None:
+    """Whatever the order of the rows is: the patterns of kinds without a prefix match nearly every name."""
+    row = RESOURCES[kind]
+    for record_kind, rest in row.record_names.items():
+        if row.record_prefix or not rest:
+            name = object_name("shop", "web", row.record_prefix) + ("_1" if rest else "")
+            assert origin_of_name(record_kind, name) == ObjectKey(kind, "shop", "web")
+
+
+@pytest.mark.parametrize(
+    ("index", "readers"), [(HOST_INDEX, HOST_READERS), (MATCHER_INDEX, RULE_READERS)], ids=["hosts", "matchers"]
+)
+def test_an_indexed_kind_has_a_reader(index: str, readers: Mapping[str, object]) -> None:
+    """Without one, the index is empty: hosts have no owner, and no conflict is found."""
+    assert set(readers) == set(kinds_with(index))
 
 
 def test_short_names_are_used_once() -> None:
