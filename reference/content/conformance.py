@@ -13,14 +13,18 @@ _VERIFIED = (
     "APISIX 3.18 does not verify the certificates of backends. Requests to a Service with a policy are rejected."
 )
 
+_EXPERIMENTAL = (
+    "The field `retry` is experimental and served only with `gateway_api.experimental`. The suite ran without it."
+)
+
 REASONS = {
     "BackendTLSPolicy": _VERIFIED,
     "BackendTLSPolicySANValidation": _VERIFIED,
     "GatewayBackendClientCertificate": "Its tests need BackendTLSPolicy.",
     "GatewayInfrastructure": "The controller creates no Pods, Services or ServiceAccounts for a Gateway.",
     "HTTPRouteRetry": "APISIX does not retry by status code.",
-    "HTTPRouteRetryBackendTimeout": "The field `retry` is experimental and not supported.",
-    "HTTPRouteRetryConnectionError": "The field `retry` is experimental and not supported.",
+    "HTTPRouteRetryBackendTimeout": _EXPERIMENTAL,
+    "HTTPRouteRetryConnectionError": _EXPERIMENTAL,
 }
 """Feature that is not supported → the reason."""
 

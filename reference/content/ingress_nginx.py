@@ -67,17 +67,16 @@ These differences apply to every host, whatever its annotations:
 """
 
 _SAMPLES = {
+    "auth-type": ("digest",),
     "auth-cache-duration": ("200 5m",),
     "backend-protocol": ("AUTO_HTTP", "GRPC", "FCGI"),
     "affinity-canary-behavior": ("legacy",),
-    "canary-by-header": ("X_Canary",),
     "mirror-target": ("not-a-url",),
     "mirror-request-body": ("off",),
     "proxy-next-upstream": ("invalid_header",),
     "proxy-redirect-from": ("~^/regex",),
     "proxy-cookie-path": ("~^/regex /",),
     "proxy-cookie-domain": ("~regex domain",),
-    "proxy-ssl-verify": ("on",),
     "upstream-hash-by": ("text",),
     "rewrite-target": ("/$1/$host",),
     "server-alias": ("~^regex$",),
