@@ -16,23 +16,23 @@ from apisix_ingress.runtime.term import Term
 from tests.simulation.defects.planting import defect, instead
 
 
-@defect("a write does not look at the lease")
+@defect("the lease is not checked before a write")
 def _() -> Any:
     return instead(Term, "check", lambda self, seconds=0.0: None)
 
 
-@defect("a write may take longer than the lease lasts")
+@defect("a write starts with less of the lease left than it takes")
 def _() -> Any:
     check = Term.check
     return instead(Term, "check", lambda self, seconds=0.0: check(self))
 
 
-@defect("a request that was frozen is sent after its time")
+@defect("a frozen request is sent late")
 def _() -> Any:
     return instead(transport, "_check", lambda deadline: None)
 
 
-@defect("a lease counts as free by the wall clock")
+@defect("lease expiry uses the wall clock")
 def _() -> Any:
     def is_free(self: Any) -> bool:
         spec = self._observed.spec if self._observed else {}
@@ -43,7 +43,7 @@ def _() -> Any:
     return instead(Lease, "is_free", is_free)
 
 
-@defect("a renewal that failed counts as one")
+@defect("a failed renewal is treated as successful")
 def _() -> Any:
     renew = Lease.renew
 
@@ -54,13 +54,13 @@ def _() -> Any:
     return instead(Lease, "renew", careless)
 
 
-@defect("a renewal counts from its answer")
+@defect("a renewal is dated from its answer")
 def _() -> Any:
     settle = Renewal._settle
     return instead(Renewal, "_settle", lambda self, done, sent: settle(self, done, self._clock.monotonic()))
 
 
-@defect("a renewal does not ask whose the lease is")
+@defect("a renewal does not check the holder")
 def _() -> Any:
     edit = KubeApi.edit
 
@@ -84,6 +84,6 @@ def _() -> Any:
     return planted()
 
 
-@defect("a write that was given up counts as over")
+@defect("an abandoned write is treated as finished")
 def _() -> Any:
     return instead(Term, "doubt", lambda self, until: None)

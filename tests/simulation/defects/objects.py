@@ -16,7 +16,7 @@ from apisix_ingress.state.store import Store
 from tests.simulation.defects.planting import defect, instead
 
 
-@defect("writing begins before the world is known")
+@defect("writes before complete lists")
 def _() -> Any:
     async def prepare(self: Any) -> None:
         self.state.ready.set()
@@ -24,7 +24,7 @@ def _() -> Any:
     return instead(Controller, "_prepare", prepare)
 
 
-@defect("a 410 is waited out, and nothing is listed again")
+@defect("410 is waited out")
 def _() -> Any:
     watch = Reflector._watch
 
@@ -42,7 +42,7 @@ def _() -> Any:
     return instead(Relist, "_confirmed", lambda self, missing, *, is_empty: frozenset())
 
 
-@defect("a list of several pages ends with the first")
+@defect("the first page is treated as the list")
 def _() -> Any:
     page = KubeApi.page
 
@@ -53,7 +53,7 @@ def _() -> Any:
     return instead(KubeApi, "page", first)
 
 
-@defect("a silent watch is believed for ever")
+@defect("a silent watch is trusted")
 def _() -> Any:
     watch = KubeApi.watch
 
@@ -63,7 +63,7 @@ def _() -> Any:
     return instead(KubeApi, "watch", patient)
 
 
-@defect("a queue loses one add in fifty")
+@defect("the queue loses adds")
 def _() -> Any:
     add = WorkQueue.add
 
@@ -74,7 +74,7 @@ def _() -> Any:
     return instead(WorkQueue, "add", forgetful)
 
 
-@defect("a key that is added while it is worked on is forgotten")
+@defect("adds during work are forgotten")
 def _() -> Any:
     add = WorkQueue.add
 
@@ -95,7 +95,7 @@ def _() -> Any:
     return instead(Dependents, "record", without_some)
 
 
-@defect("a store does not report a delete")
+@defect("the store does not report deletes")
 def _() -> Any:
     delete = Store.delete
 

@@ -28,12 +28,12 @@ from tests.simulation.checking.oracle import NAMELESS
 from tests.simulation.defects.planting import defect, instead
 
 
-@defect("a lost reply counts as not written")
+@defect("a lost reply is treated as not written")
 def _() -> Any:
     return instead(RecordTable, "write_unknown", RecordTable.write_failed)
 
 
-@defect("a lost reply counts as written")
+@defect("a lost reply is treated as written")
 def _() -> Any:
     return instead(RecordTable, "write_unknown", RecordTable.write_succeeded)
 
@@ -48,12 +48,12 @@ def _() -> Any:
     return instead(UnackedWrites, "come_due", lambda self, now: False)
 
 
-@defect("a write that failed is not tried again")
+@defect("a write is not retried")
 def _() -> Any:
     return instead(RecordDriver, "retry", lambda self, slot, error: None)
 
 
-@defect("a delete does not wait for the records that name it")
+@defect("delete before its referrers")
 def _() -> Any:
     def removal(key: RecordKey, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
         if table.get(key).observed is None:
@@ -63,22 +63,22 @@ def _() -> Any:
     return instead(plan, "_removal", removal)
 
 
-@defect("a write does not wait for what it names")
+@defect("write before its references")
 def _() -> Any:
     return instead(plan, "_is_there", lambda ref, record, table: True)
 
 
-@defect("nothing is held for an object that cannot be translated")
+@defect("nothing kept for untranslatable objects")
 def _() -> Any:
     return instead(plan, "must_stay", lambda key, wanted_at, table, is_held: False)
 
 
-@defect("the youngest name has the short id")
+@defect("the youngest name gets the short id")
 def _() -> Any:
     return instead(IdTable, "age", _reversed_age)
 
 
-@defect("ids change hands at any time")
+@defect("ids move at any time")
 def _() -> Any:
     @contextmanager
     def planted() -> Iterator[None]:
@@ -111,12 +111,12 @@ def _reversed_age(self: Any, kind: Any, name: str) -> Any:
     return tuple(-ord(char) for char in _age(self, kind, name)[0])
 
 
-@defect("a delete that waits for writes is forgotten")
+@defect("a waiting delete is forgotten")
 def _() -> Any:
     return instead(WriteOrder, "due", lambda self: [])
 
 
-@defect("every record counts as ours")
+@defect("every record is treated as owned")
 def _() -> Any:
     return instead(client, "is_owned", lambda labels, controller: True)
 
@@ -131,17 +131,17 @@ def _() -> Any:
     return instead(Audit, "run_once", nothing)
 
 
-@defect("what a list does not show counts as there")
+@defect("records missing from a list are treated as present")
 def _() -> Any:
     return instead(RecordTable, "missing", lambda self, slot: None)
 
 
-@defect("what the gateway adds to a record counts as a difference")
+@defect("server-set fields are compared")
 def _() -> Any:
     return instead(records, "SERVER_FIELDS", frozenset())
 
 
-@defect("a refused key counts as a rejected record")
+@defect("a rejected key is treated as a rejected record")
 def _() -> Any:
     @contextmanager
     def planted() -> Iterator[None]:
@@ -158,12 +158,12 @@ def _() -> Any:
     return planted()
 
 
-@defect("a status is written although it says the same")
+@defect("unchanged statuses are rewritten")
 def _() -> Any:
     return instead(writer, "differing", lambda stored, wanted: {"status"})
 
 
-@defect("a body is logged")
+@defect("bodies are logged")
 def _() -> Any:
     succeed = RecordWriter._succeed
 
