@@ -31,36 +31,36 @@ test: test-fast test-simulated test-e2e ## every test, e2e included
 test-fast: install ## unit, golden, property and flow tests
 	$(PYTEST) tests --ignore=tests/simulation $(PARALLEL)
 
-test-simulated: install ## 500 stories of the whole control plane on a virtual clock
+test-simulated: install ## 500 simulated stories of the whole control plane on a virtual clock
 	$(PYTEST) tests/simulation -n $(WORKERS) --dist worksteal
 
 coverage: install ## the fast tests with branch coverage; fails below the floor in pyproject.toml, takes three times as long
 	$(PYTEST) tests --ignore=tests/simulation --cov --cov-report=term-missing:skip-covered
 
-simulate: install ## for the night: many more stories (SEEDS=10000, START=0), and whether planted defects are found
+simulate: install ## overnight: many more stories (SEEDS=10000, START=0), then check that planted defects are found
 	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),10000) --start $(or $(START),0)
 	$(BIN)/python -m tests.simulation.defects
 
 test-e2e: install binaries browser ## stories with real traffic against a real API server (CLUSTER=local or kind)
 	$(if $(filter local,$(CLUSTER)),$(PYTEST) e2e $(E2E_WORKERS),$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER))
 
-screenshots: install binaries browser ## take the pictures of the status page anew (docs/images; OUT, STATES="well many broken away")
+screenshots: install binaries browser ## update the screenshots of the status page (docs/images; OUT, STATES="well many broken away")
 	$(BIN)/python -m e2e.screenshots --out $(or $(OUT),docs/images) $(if $(STATES),--states $(STATES))
 
-kill: install binaries ## for the night: kill -9 at random points (KILLS=200), leaders frozen in a write (FREEZES=50)
+kill: install binaries ## overnight: kill -9 at random points (KILLS=200), leaders frozen during a write (FREEZES=50)
 	KILLS=$(or $(KILLS),200) FREEZES=$(or $(FREEZES),50) $(NETNS) $(PYTEST) e2e/stories/faults/test_kill.py e2e/stories/faults/test_faults_gateway_leaders.py
 
-faults: install binaries ## for the night: API servers that misbehave for minutes (OUTAGE=600, SLOW=180, seconds)
+faults: install binaries ## overnight: API servers that misbehave for minutes (OUTAGE=600, SLOW=180, seconds)
 	OUTAGE=$(or $(OUTAGE),600) SLOW=$(or $(SLOW),180) $(NETNS) $(PYTEST) e2e/faults/nightly_api.py
 
-conformance: install binaries ## the official suite of the Gateway API against the development gateway or GATEWAY=URL of an Admin API; see e2e/README.md
+conformance: install binaries ## run the Gateway API conformance suite against the development gateway or GATEWAY=URL of an Admin API; see e2e/README.md
 	$(BIN)/python -m e2e.conformance.programs
 	$(NETNS) $(BIN)/python -m e2e.conformance.run $(if $(GATEWAY),--gateway '$(GATEWAY)') $(if $(ADMIN_KEY),--admin-key '$(ADMIN_KEY)') $(if $(START),--start '$(START)') $(if $(STOP),--stop '$(STOP)') -- $(ARGUMENTS)
 
-precedence: install ## for the night: the choice among random HTTPRoutes against a model of the specification (SETS=10000)
+precedence: install ## overnight: compare the precedence of random HTTPRoutes with a model of the specification (SETS=10000)
 	PRECEDENCE_SETS=$(or $(SETS),10000) $(PYTEST) tests/property/test_gateway_precedence.py $(PARALLEL:loadfile=load) -q
 
-soak: install binaries ## for the night: edits without end, watches that end; files, threads, memory (SOAK=600, seconds)
+soak: install binaries ## overnight: continuous edits while watches end; checks files, threads and memory (SOAK=600, seconds)
 	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/stories/faults/test_faults_gateway_soak.py -s
 
 check: install ## ruff, mypy, import-linter, language, generated files
@@ -84,13 +84,13 @@ format: install ## let ruff fix and format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-generate: install binaries ## write the generated files anew: CRDs, kustomize bases, values, reference
+generate: install binaries ## regenerate CRDs, kustomize bases, values and the reference
 	$(BIN)/python -m crds --write
 	$(BIN)/python -m e2e.charts.chart --write
 	$(BIN)/python -m reference --write
 	$(BIN)/python -m reference.content.program --write
 
-bench: install binaries ## controllers side by side: cold sync, changes, edits, storm, restart, wipe
+bench: install binaries ## measure controllers side by side: cold sync, changes, edits, storm, restart, wipe
 	$(BIN)/python -m benchmarks run
 
 install: $(STAMP) ## create .venv with the locked dependencies
@@ -118,5 +118,5 @@ lock: install ## compile pyproject.toml into requirements/*.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --python-version 3.11 --quiet -o requirements/dev.txt
 	$(BIN)/uv pip compile pyproject.toml --group bench --universal --generate-hashes --python-version 3.11 --quiet -c requirements/dev.txt -o requirements/bench.txt
 
-clean: ## remove what the tasks made here
+clean: ## remove everything that these tasks created in the checkout
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -19,13 +19,12 @@ import time
 from collections.abc import Iterator
 
 from apisix_ingress.gateway.adminapi.admin_key import SETTINGS
-from apisix_ingress.gateway.adminapi.responses import records_of
+from apisix_ingress.gateway.adminapi.responses import found_of, records_of
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.kinds.table import RESOURCES
-from apisix_ingress.model.records import comparable, references
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
 from providers.core.deps import ChangeSink
@@ -129,8 +128,7 @@ def _audit(world: World) -> float:
     began = time.process_time()
     for kind, items in pages.items():
         for _, body, *_ in filter(None, records_of(kind, b'{"list":[%s]}' % b",".join(items), SETTINGS)):
-            comparable(kind, body)
-            frozenset(references(kind, body))
+            found_of(kind, body)
     return time.process_time() - began
 
 
