@@ -1,32 +1,28 @@
-"""The status page in a real browser: what it shows, how it stays up to date, and what every user can do with it.
+"""The status page in a real browser: its content, search, form and accessibility.
 
-No text of a user may become a part of a page: no story here ends well if a dialog opens or the policy is broken.
+No text of a user may become markup of a page: every story fails if a dialog opens or the content security policy is
+violated.
 """
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-import pytest
 import yaml
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, ViewportSize, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
-from e2e.browser import axe, launched, or_skip
-from e2e.cluster.client import KubeClient, wait_until
+from e2e.browser import axe, or_skip
+from e2e.cluster.client import KubeClient
 from e2e.controller import Controller
 from e2e.devgateway.ports import free_port
 from e2e.gateways import RemoteGateway
 from e2e.scene import Scene, path, plugin, rule
+from e2e.stories.operation.page_reader import Look
 from e2e.story import Stage, condition, route
-
-PATIENCE = 20_000
-"""Milliseconds that a page has for what it is to show."""
 
 PAGES = (
     "",
@@ -51,77 +47,10 @@ CORPUS = (
     "{{7*7}}${7*7}",
     "&lt;script&gt;alert(1)&lt;/script&gt;",
 )
-WATCH = """
-window.violations = [];
-document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
-"""
-
-
-@dataclass
-class Reader:
-    """A user with a browser, and the errors on the way."""
-
-    context: BrowserContext
-    page: Page
-    url: str
-    wrong: list[str] = field(default_factory=list)
-
-    def open(self, where: str = "", **query: str) -> Page:
-        """Open a page of the status page and return it."""
-        address = f"{self.url}/status{where}" + (f"?{urlencode(query)}" if query else "")
-        reply = self.page.goto(address, wait_until="load")
-        assert reply is not None
-        assert reply.status in (200, 400, 404), f"{address}: {reply.status}"
-        return self.page
-
-    def assert_well(self) -> None:
-        """Assert that no page opened a dialog, left the host, broke the policy or logged an error."""
-        assert self.wrong == []
-        assert self.page.evaluate("window.violations") == []
-
-
-Look = Callable[..., Reader]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all stories here."""
-    expect.set_options(timeout=PATIENCE)
-    with launched() as found:
-        yield found
-
-
-@pytest.fixture
-def look(browser: Browser) -> Iterator[Look]:
-    """A function that gives a new reader of a controller's page; arguments as for a browser context."""
-    with ExitStack() as stack:
-
-        def begin(controller: Controller, **options: Any) -> Reader:
-            context = browser.new_context(**options)
-            stack.callback(context.close)
-            context.add_init_script(WATCH)
-            context.set_default_timeout(PATIENCE)
-            reader = Reader(context, context.new_page(), controller.url)
-            context.on("dialog", lambda dialog: _note_dialog(reader, dialog))
-            reader.page.on("pageerror", lambda error: reader.wrong.append(f"error {error}"))
-            reader.page.on("request", lambda request: _note_foreign(reader, request.url))
-            return reader
-
-        yield begin
-
-
-def _note_dialog(reader: Reader, dialog: Dialog) -> None:
-    reader.wrong.append(f"dialog {dialog.message}")
-    dialog.dismiss()
-
-
-def _note_foreign(reader: Reader, url: str) -> None:
-    if urlsplit(url).scheme != "data" and not url.startswith(f"{reader.url}/status"):
-        reader.wrong.append(f"request {url}")
 
 
 def shop(scene: Scene) -> None:
-    """Serve a shop: a route that works, one that the gateway rejects, one that lacks its Service, two rivals."""
+    """Serve a shop: a route that works, one that the gateway rejects, one without its Service, two that conflict."""
     scene.serve("web")
     scene.route("shop", rule("web", {"hosts": [scene.host], "paths": ["/*"]}))
     refused = rule("refused", {"hosts": [scene.host], "paths": ["/refused"]})
@@ -133,7 +62,7 @@ def shop(scene: Scene) -> None:
     scene.wait_aborted("ApisixRoute", "refused", "limit-count")
 
 
-def test_reader_follows_a_route_from_its_host_to_the_pod_and_finds_what_is_wrong(
+def test_reader_follows_a_route_from_its_host_to_the_pod_and_finds_problems(
     scene: Scene, controller: Controller, look: Look
 ) -> None:
     shop(scene)
@@ -172,7 +101,9 @@ def test_reader_follows_a_route_from_its_host_to_the_pod_and_finds_what_is_wrong
     reader.assert_well()
 
 
-def test_search_is_in_the_address_and_back_leads_back(scene: Scene, controller: Controller, look: Look) -> None:
+def test_search_is_part_of_the_url_and_the_back_button_restores_it(
+    scene: Scene, controller: Controller, look: Look
+) -> None:
     scene.serve("web")
     for name in ("one", "two"):
         scene.route(name, rule("web", {"hosts": [f"{name}.{scene.host}"], "paths": ["/*"]}))
@@ -214,7 +145,7 @@ def test_open_page_follows_an_ingress(scene: Scene, controller: Controller, look
     reader.assert_well()
 
 
-def test_no_text_of_a_user_becomes_a_part_of_a_page(scene: Scene, controller: Controller, look: Look) -> None:
+def test_no_text_of_a_user_becomes_markup(scene: Scene, controller: Controller, look: Look) -> None:
     scene.serve("web")
     for number, text in enumerate(CORPUS):
         match = {"hosts": [f"x{number}.{scene.host}"], "paths": [f"/{text}*"]}
@@ -245,7 +176,7 @@ def test_no_text_of_a_user_becomes_a_part_of_a_page(scene: Scene, controller: Co
         reader.assert_well()
 
 
-def test_keyboard_alone_leads_everywhere(scene: Scene, controller: Controller, look: Look) -> None:
+def test_every_page_is_reachable_by_keyboard(scene: Scene, controller: Controller, look: Look) -> None:
     shop(scene)
     reader = look(controller)
     page = reader.open()
@@ -272,7 +203,7 @@ def test_keyboard_alone_leads_everywhere(scene: Scene, controller: Controller, l
 
 
 def _tab_to(page: Page, condition: str) -> None:
-    """Press Tab until the focus is where it should be."""
+    """Press Tab until the condition holds for the focused element."""
     for _ in range(60):
         page.keyboard.press("Tab")
         if page.evaluate(condition):
@@ -306,7 +237,7 @@ def test_page_is_accessible_in_both_schemes_and_on_a_small_screen(
 
 
 def _serious(page: Page, script: str) -> list[tuple[str, str]]:
-    """Return what keeps people out: the rule of axe-core and the element that breaks it."""
+    """Return serious accessibility violations: the rule of axe-core and the element that violates it."""
     page.evaluate(script)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     grave = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
@@ -373,64 +304,6 @@ def _command_line(url: str, header: str, manifests: Path) -> Any:
     return json.loads(done.stdout)
 
 
-def test_follower_and_leader_tell_the_truth_over_a_restart(stage: Stage, look: Look) -> None:
-    stage.serve()
-    stage.apply(route(stage.host))
-    first = stage.start(name="first")
-    wait_until(lambda: first.leads, bool, "the first replica to lead")
-    second = stage.start(name="second")
-    stage.wait_route(lambda item: condition(item).get("status") == "True", "to be in the gateway")
-    leader, follower = look(first).open(), look(second).open()
-    expect(leader.locator("#replica")).to_contain_text("This replica leads")
-    expect(leader.locator("#live")).to_contain_text("in sync")
-    expect(follower.locator("#replica")).to_contain_text("This replica is a follower. first_")
-    expect(follower.locator("#live")).to_contain_text("not written by this replica")
-    first.stop()
-    expect(leader.locator("#connection")).to_contain_text("Connection lost: stale since")
-    expect(follower.locator("#replica")).to_contain_text("This replica leads")
-    expect(follower.locator("#live")).to_contain_text("in sync")
-    first.start()
-    expect(leader.locator("#connection")).to_have_text("Connected again.")
-    expect(leader.locator("#replica")).to_contain_text("This replica is a follower. second_")
-
-
-def test_a_follower_reports_a_refused_admin_key_before_it_leads(stage: Stage, look: Look) -> None:
-    stage.serve()
-    stage.apply(route(stage.host))
-    leader = stage.start(name="leader")
-    wait_until(lambda: leader.leads, bool, "the first replica to lead")
-    stage.traffic.until_status(200, stage.host)
-    wrong = RemoteGateway(stage.gateway.admin_url, "not-the-key-of-this-gateway", stage.gateway.proxy_url)
-    follower = stage.start({"default": wrong}, name="follower")
-    wait_until(lambda: follower.probe("/readyz"), lambda got: "rejects the admin key" in got[1], "a reported key")
-    assert (follower.probe("/readyz")[0], follower.probe("/apisix/healthz")[0], follower.leads) == (200, 500, False)
-    assert [each.metric("apisix_ingress_controller_breaker_open") for each in (leader, follower)] == [0, 1]
-    reader = look(follower)
-    expect(reader.open().locator("#live")).to_contain_text("This replica could not write here as leader.")
-    assert [line["cluster"] for line in follower.events("standby.unauthorized")] == ["default"]
-    reader.assert_well()
-
-
-def test_an_unreachable_cluster_and_drift_are_shown_live(stage: Stage, look: Look) -> None:
-    stage.serve()
-    stage.apply(route(stage.host))
-    own = stage.start(sync={"audit_interval": "1s", "timeout": "1s"})
-    stage.wait_route(lambda item: condition(item).get("status") == "True", "to be in the gateway")
-    reader = look(own)
-    page = reader.open()
-    expect(page.get_by_role("heading", level=1)).to_have_text("The only route is live on 1 gateway cluster")
-    stage.gateway.wipe()
-    expect(page.locator("#live")).to_contain_text("differed from the desired state")
-    stage.gateway.stop()
-    expect(page.locator("#live")).to_contain_text("Not reachable since")
-    expect(page.locator("#live")).to_contain_text("Connection refused. Writes are paused.")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Gateway cluster default is not reachable")
-    expect(page.locator("#nav .urgent")).to_have_text("1")
-    stage.gateway.start()
-    expect(page.locator("#live")).to_contain_text("in sync")
-    reader.assert_well()
-
-
 def test_five_thousand_records_are_searched_and_paged(look: Look, tmp_path: Path) -> None:
     manifests = tmp_path / "manifests"
     manifests.mkdir()
@@ -452,7 +325,7 @@ def test_five_thousand_records_are_searched_and_paged(look: Look, tmp_path: Path
 
 
 def _many(objects: int, rules: int) -> list[dict[str, Any]]:
-    """Return ApisixRoutes of many rules each, to one Service."""
+    """Return ApisixRoutes with many rules each, all to one Service."""
     meta = {"namespace": "shop"}
     ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", **meta}}

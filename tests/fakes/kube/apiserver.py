@@ -1,8 +1,9 @@
 """An API server in this process, over real HTTP: enough of the protocol for clients that watch, and faults on demand.
 
 Lists with limit and continue, watches with replay and bookmarks, 410 after a compaction, CRUD with optimistic locking,
-merge patches and the status subresource behave as kube-apiserver does; `e2e/stories/platform/test_kube_client.py` runs
-the same cases against the real one. Admission, defaulting, RBAC and schemas are absent: faults replace them.
+merge patches and the status subresource behave as kube-apiserver does; the cases in
+`e2e/stories/platform/test_fake_apiserver_contract.py` also run against the real one. Admission, defaulting, RBAC and
+schemas are absent: faults replace them.
 """
 
 import asyncio
