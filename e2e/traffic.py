@@ -43,7 +43,8 @@ class Traffic:
     """Sends requests to one gateway.
 
     Args:
-        proxy_url: Its URL for HTTP. tls_address: Its host:port for TLS, or empty.
+        proxy_url: Its URL for HTTP.
+        tls_address: Its host:port for TLS, or empty.
     """
 
     def __init__(self, proxy_url: str, tls_address: str = "") -> None:

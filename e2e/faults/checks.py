@@ -1,4 +1,4 @@
-"""What has to hold of a journal, whatever was played: one writer at a time, no forced write, nothing wanted deleted."""
+"""Invariants of a journal under any faults: one writer at a time, no forced write, no desired record deleted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def deleted(journal: Sequence[Entry], wanted: Collection[str]) -> list[str]:
 
 
 def dangling(journal: Sequence[Entry]) -> list[str]:
-    """Return the writes that the gateway rejected for their order: what they name is not there, or they are named."""
+    """Return the writes that the gateway rejected for their order: missing references, or records in use."""
     return [
         f"{entry.method} {entry.record}: {entry.status}" for entry in journal if entry.is_write and entry.status == 400
     ]

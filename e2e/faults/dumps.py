@@ -1,6 +1,7 @@
-"""Everything that a gateway holds, taken and put back through its Admin API, as an operator's backup of etcd would.
+"""Dumps and restores all records of a gateway through its Admin API, like an operator's backup of etcd.
 
-Not for the product: it deletes and overwrites whatever is there. Times of creation and update are the gateway's own.
+Not for the product: a restore deletes and overwrites all existing records. Times of creation and update are the
+gateway's own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ KINDS = (
     "routes",
     "stream_routes",
 )
-"""What is named comes before what names it."""
+"""Referenced kinds come before the kinds that refer to them."""
 
 OF_THE_GATEWAY = frozenset({"create_time", "update_time"})
 Dump = dict[str, dict[str, dict[str, Any]]]
@@ -42,12 +43,12 @@ def save(dump: Dump, file: Path) -> None:
 
 
 def load(url: str, key: str, file: Path) -> None:
-    """Make a gateway hold the records of a dump in a file and no other."""
+    """Restore exactly the records of a dump in a file."""
     put_back(url, key, json.loads(file.read_text()))
 
 
 def put_back(url: str, key: str, dump: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Make a gateway hold the records of a dump and no other; an empty dump wipes it."""
+    """Restore exactly the records of a dump; an empty dump wipes the gateway."""
     with _client(url, key) as client:
         for kind in KINDS:
             for id_, body in dump.get(kind, {}).items():
@@ -64,7 +65,7 @@ def _client(url: str, key: str) -> httpx.Client:
 def _list(client: httpx.Client, kind: str) -> dict[str, dict[str, Any]]:
     reply = client.get(f"/{kind}")
     if reply.status_code in (400, 404):
-        return {}  # a kind that this gateway does not have, e.g. streams that are switched off
+        return {}  # a kind that this gateway does not have, e.g. stream routes while streams are disabled
     listed = _check(reply).json().get("list") or []
     return {item["key"].split(f"/{kind}/", 1)[1]: item["value"] for item in listed}
 
@@ -76,6 +77,6 @@ def _check(reply: httpx.Response) -> httpx.Response:
 
 
 def _sendable(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what may be sent of what was listed."""
+    """Return a listed record without the fields that cannot be written."""
     left = OF_THE_GATEWAY if kind != "plugin_metadata" else OF_THE_GATEWAY | {"id"}
     return {name: value for name, value in body.items() if name not in left}

@@ -1,4 +1,4 @@
-"""Figures that tests measure and do not judge: one JSON line each, in the file that `$FIGURES` names, if it does."""
+"""Measurements that tests record but do not assert: one JSON line each, in the file `$FIGURES`, if it is set."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def note(row: str, **figures: Any) -> None:
-    """Write down what was measured for a row of docs/reliability.md; it is also in the test's captured output."""
+    """Record a measurement for a row of docs/reliability.md; it is also in the test's captured output."""
     line = json.dumps({"row": row, **figures})
     print(line)
     if file := os.environ.get("FIGURES"):

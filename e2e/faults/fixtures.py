@@ -1,6 +1,6 @@
-"""Fixtures of fault stories: a proxy before the gateway, and the stand of a module with API faults.
+"""Fixtures of fault stories: a proxy in front of the gateway, and the setup of a module with API faults.
 
-What the stand is made of can be replaced by the module.
+A module can override the parts of the setup.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from e2e.story import Stage
 
 @pytest.fixture
 def proxy(stage: Stage, tmp_path: Path) -> Iterator[AdminProxy]:
-    """A proxy before the stage's gateway; the controllers end before it does."""
+    """A proxy in front of the story's gateway; the controllers are stopped before it."""
     with AdminProxy(stage.gateway.admin_url, stage.gateway.admin_key, tmp_path) as started:
         yield started
         for controller in stage.controllers:
@@ -32,7 +32,7 @@ def fault_server(cluster_api: KubeClient, kubeconfig: Path) -> tuple[KubeClient,
 
 @pytest.fixture(scope="module")
 def fault_routes() -> Sequence[str]:
-    """The names of the routes that are there from the start."""
+    """The names of the initial routes."""
     return BASE
 
 
@@ -44,6 +44,6 @@ def made(
     canary_search: object,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ApiStand]:
-    """The stand that the stories of a module share."""
+    """The setup that the stories of a module share."""
     with stand(*fault_server, echo_servers, tmp_path_factory.mktemp("faults"), fault_routes) as found:
         yield found

@@ -1,4 +1,4 @@
-"""What is done to an API server of a story's own and to its etcd: other flags, history that is forgotten."""
+"""Operations on a separate API server and its etcd: restart with other flags, compaction."""
 
 import base64
 import json
@@ -9,14 +9,14 @@ from e2e.cluster.local import LocalCluster
 
 
 def restart(cluster: LocalCluster, *flags: str) -> None:
-    """Start the API server again with further flags; the last of a name counts."""
+    """Restart the API server with additional flags; the last flag with a name is used."""
     cluster.kill_apiserver()
     cluster.apiserver.command += flags
     cluster.start_apiserver()
 
 
 def compact(cluster: LocalCluster) -> None:
-    """Have etcd forget all history, through its JSON gateway."""
+    """Compact etcd's whole history, through its JSON gateway."""
     flag = "--etcd-servers="
     url = next(each.removeprefix(flag) for each in cluster.apiserver.command if each.startswith(flag))
 

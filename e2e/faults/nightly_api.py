@@ -1,7 +1,7 @@
-"""Stories of API servers that take minutes, or a machine to themselves; `make faults` runs them, `make test` does not.
+"""Stories about API servers that take minutes or a whole machine; `make faults` runs them, `make test` does not.
 
-Lists of several pages, a restored backup, real refusals, a silence of a minute, default lease times under slow answers,
-ten minutes without an API server, credentials that die, clocks that jump. What was measured is noted.
+Lists of several pages, a restored backup, real rejections, a minute of silence, default lease times with slow
+responses, ten minutes without an API server, revoked credentials, clock jumps. Measurements are recorded.
 """
 
 import os
@@ -33,7 +33,7 @@ MANY = tuple(f"many-{number:03}" for number in range(PAGE + 40))
 OUTAGE = float(os.environ.get("OUTAGE", "600"))
 """Seconds without an API server."""
 SLOW = float(os.environ.get("SLOW", "180"))
-"""Seconds with slow answers."""
+"""Seconds with slow responses."""
 ACCOUNT = "admin"
 """Service account of controllers that do not use the credentials of the API server's administrator."""
 
@@ -65,7 +65,7 @@ def running(scene: ApiStand, kubeconfig: Path | None = None) -> Iterator[Control
 
 
 def test_history_compacted_between_two_pages_restarts_the_list(scene: ApiStand, cluster: LocalCluster) -> None:
-    # A cache would answer for history that etcd has compacted.
+    # A cache would still have the history that etcd has compacted.
     restart(cluster, "--watch-cache=false")
     scene.put(*MANY)
     with running(scene):
@@ -145,12 +145,12 @@ def test_the_controller_survives_an_api_server_that_accepts_few_requests(
 
 
 def refusals(scene: ApiStand) -> int:
-    """Return how many requests the API server had no seat for."""
+    """Return the number of requests that the API server rejected for lack of seats."""
     return len(scene.proxy.log.lines("answer", status=429))
 
 
 def shout(cluster: LocalCluster, ended: threading.Event) -> None:
-    """List Secrets and ask for rights without a pause, whatever the answer."""
+    """List Secrets and check permissions continuously, whatever the response."""
     what = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     review = {**what, "spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
     with cluster.client() as api:
@@ -161,7 +161,7 @@ def shout(cluster: LocalCluster, ended: threading.Event) -> None:
 
 @pytest.mark.parametrize("slowest", [4.0, 7.0], ids=["2 to 4 s", "2 to 7 s"])
 def test_slow_answers_and_the_default_lease(scene: ApiStand, slowest: float) -> None:
-    """An answer may take renew_deadline less retry_period, 8 s, of which a loaded machine needs some itself."""
+    """A response may take renew_deadline less retry_period, 8 s, minus a margin for a loaded machine."""
     with running(scene) as own:
         scene.proxy.play({"action": "delay", "seconds": [2.0, slowest]})
         began = time.monotonic()
@@ -189,7 +189,7 @@ def test_ten_minutes_without_an_api_server(scene: ApiStand, cluster: LocalCluste
 
 
 def make_account(scene: ApiStand) -> None:
-    """Make a service account with the rights of an administrator."""
+    """Create a service account with the permissions of an administrator."""
     account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}}
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": scene.namespace}}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
@@ -199,7 +199,7 @@ def make_account(scene: ApiStand) -> None:
 
 
 def kubeconfig_of(scene: ApiStand, user: Manifest, path: Path) -> Path:
-    """Write a kubeconfig that leads through the proxy with these credentials."""
+    """Write a kubeconfig that connects through the proxy with these credentials."""
     config = yaml.safe_load(scene.proxy.kubeconfig.read_text())
     config["users"][0]["user"] = user
     path.write_text(yaml.safe_dump(config))
@@ -207,7 +207,7 @@ def kubeconfig_of(scene: ApiStand, user: Manifest, path: Path) -> Path:
 
 
 def bound_token(scene: ApiStand, secret: str) -> str:
-    """Return a token that dies with a Secret."""
+    """Return a token that is valid until a Secret is deleted."""
     scene.api.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}}, namespace=scene.namespace)
     uid = scene.api.get("Secret", secret, namespace=scene.namespace)["metadata"]["uid"]
     spec = {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": secret, "uid": uid}}
@@ -239,7 +239,7 @@ def test_an_expired_token_is_replaced(scene: ApiStand, cluster: LocalCluster, tm
         old = token.read_text()
         token.write_text(bound_token(scene, "second"))
         scene.api.delete("Secret", "first", namespace=scene.namespace)
-        # The API server remembers for ten seconds that a token was good.
+        # The API server caches for ten seconds that a token was valid.
         wait_until(lambda: refuses(cluster, old), bool, "the old token to be dead", 60.0)
         scene.proxy.play({"match": {"verb": "watch"}, "action": "end", "times": 12})
         scene.change()
@@ -247,7 +247,7 @@ def test_an_expired_token_is_replaced(scene: ApiStand, cluster: LocalCluster, tm
         renewed = len(scene.asked("patch", "leases"))
         wait_until(lambda: len(scene.asked("patch", "leases")), lambda got: got > renewed + 1, "renewals")
         refused = len(scene.proxy.log.lines("answer", status=401))
-        # What was under way with the old token is refused and sent again at once, so that no call fails.
+        # Requests in flight with the old token are rejected and sent again immediately, so that no call fails.
         failed = [line for line in own.events("reflector.failed") if line["reason"] == "forbidden"]
         failed += own.events("lease.unavailable")
         note("F-18", way=way, refused=refused, failed=len(failed), terms=len(own.events("term.started")))
@@ -256,7 +256,7 @@ def test_an_expired_token_is_replaced(scene: ApiStand, cluster: LocalCluster, tm
 
 
 def refuses(cluster: LocalCluster, token: str) -> bool:
-    """Return whether the API server takes a token no more."""
+    """Return whether the API server rejects a token."""
     with KubeClient.from_kubeconfig(cluster.kubeconfig, token=token) as api:
         try:
             api.request("GET", "/api/v1/namespaces/default")
@@ -268,7 +268,7 @@ def refuses(cluster: LocalCluster, token: str) -> bool:
 WATCHED = 12
 """Number of watched kinds, and of concurrent requests when all watches end."""
 JUMPS = (1, -1, 24, 0)
-"""Hours that the wall clock is off, one after the other."""
+"""Hours by which the wall clock is wrong, one after another."""
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -304,7 +304,8 @@ def test_a_jumping_wall_clock_moves_no_deadline(scene: ApiStand, tmp_path: Path)
             days = set()
             for hours in JUMPS:
                 shift.write_text(str(hours * 3600))
-                # More than a lease lasts: whoever believed the wall clock would have lost it, or taken it.
+                # More than the lease duration: a replica that relied on the wall clock would have lost or taken the
+                # lease.
                 want = len(scene.asked("patch", "leases")) + 9
                 wait_until(partial(renewed_since, scene, want), bool, "time to pass", 90.0)
                 lease = scene.api.get("Lease", f"lease-{scene.namespace}", namespace="default")

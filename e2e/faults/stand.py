@@ -1,7 +1,7 @@
-"""A stand for faults of the API server: routes, a gateway, and a controller that sees everything through a proxy.
+"""The setup for API server faults: routes, a gateway, and a controller behind a proxy.
 
-It knows which routes ought to be there, so that after any fault it can say whether the gateway is right, and whether
-anything was deleted that was not meant to be. What is played is in the tests.
+It tracks the desired routes, so that after any fault it can check whether the gateway is in sync, and whether anything
+was deleted by mistake. The tests define the faults.
 """
 
 import secrets
@@ -23,18 +23,18 @@ from e2e.workload import PodFactory
 
 ROUTES = "apisixroutes"
 WATCHES = {"verb": "watch", "resource": ROUTES}
-"""Which requests a rule meets: watches of routes."""
+"""Matches watches of routes."""
 BASE = tuple(f"base-{number:02}" for number in range(40))
 """Enough that losing all of them at once is suspicious."""
 PATIENCE = 60.0
 
 
 class ApiStand:
-    """What a story plays with; made by `stand`.
+    """The environment of a story; created by `stand`.
 
     Attributes:
-        api: The API server, not through the proxy.
-        want: Name of a route → its path, as they ought to be.
+        api: A client of the API server, not through the proxy.
+        want: Name of a route → its desired path.
     """
 
     def __init__(self, api: KubeClient, pods: PodFactory, gateway: DevGateway, proxy: ApiProxy, folder: Path) -> None:
@@ -48,7 +48,7 @@ class ApiStand:
         self._changes = 0
 
     def controller(self, kubeconfig: Path, *, name: str = "own", **settings: Any) -> Controller:
-        """Return a controller for the namespace; it does not run yet."""
+        """Return a controller for the namespace, not yet started."""
         kubernetes = {
             "namespace_selector": f"kubernetes.io/metadata.name={self.namespace}",
             "election": {"name": f"lease-{self.namespace}"},
@@ -62,7 +62,7 @@ class ApiStand:
     # -- objects
 
     def put(self, *names: str, version: str = "1") -> None:
-        """Apply routes whose path says name and version."""
+        """Apply routes whose paths contain name and version."""
         self.want |= {name: f"/{name}/{version}" for name in names}
         manifests = [route(self.host, name=name, path=self.want[name]) for name in names]
         self.api.apply(manifests, namespace=self.namespace)
@@ -76,7 +76,7 @@ class ApiStand:
             self.api.delete("ApisixRoute", name, namespace=self.namespace)
 
     def go_back(self, want: dict[str, str]) -> None:
-        """Note that the API server has forgotten what came later than these routes."""
+        """Record that the API server has lost all changes after these routes."""
         known = {each["name"]: key for key, each in self.gateway.records("routes").items()}
         self._meant |= {known[f"{self.namespace}_{name}_rule"] for name in self.want.keys() - want.keys()}
         self.want = want
@@ -97,17 +97,17 @@ class ApiStand:
         return {each["name"].removeprefix(begin).removesuffix("_rule"): each["uris"][0] for each in found}
 
     def until_right(self, timeout: float = PATIENCE) -> float:
-        """Wait until the gateway has what it ought to have; return the seconds that took."""
+        """Wait until the gateway is in sync; return the seconds that it took."""
         began = time.monotonic()
         wait_until(self.routes, lambda got: got == self.want, f"exactly {len(self.want)} routes", timeout)
         return time.monotonic() - began
 
     def until_said(self, name: str, status: str = "True") -> None:
-        """Wait until the condition of a route speaks of what it is now."""
+        """Wait until the condition of a route is about its current generation."""
         self.api.wait("ApisixRoute", name, says(status), f"to be {status}", namespace=self.namespace)
 
     def writes(self) -> int:
-        """Return how many writes there were so far."""
+        """Return the number of writes so far."""
         return len(self.gateway.write_log())
 
     def wrong_deletes(self, after: int = 0) -> list[str]:
@@ -122,13 +122,13 @@ class ApiStand:
         return self.proxy.requests(verb=verb, resource=resource)[after:]
 
     def watched(self) -> bool:
-        """Return whether the last look at the routes is a watch, and it is open: a rule for watches meets it."""
+        """Return whether the last request for routes is an open watch, to which a rule for watches applies."""
         looks = sorted([*self.asked("list"), *self.asked("watch")], key=lambda line: line["number"])
         answered = {line["number"] for line in self.proxy.log.lines("answer")}
         return bool(looks) and looks[-1]["verb"] == "watch" and looks[-1]["number"] in answered
 
     def faults(self, action: str) -> int:
-        """Return how often an action was played."""
+        """Return how often an action was applied."""
         return len(self.proxy.log.lines("fault", action=action))
 
     def until_played(self, action: str, times: int = 1) -> None:
@@ -136,7 +136,7 @@ class ApiStand:
         wait_until(lambda: self.faults(action), lambda got: got >= times, f"{times} times {action}", PATIENCE)
 
     def overlapping(self, verb: str = "list") -> list[str]:
-        """Return of which kinds two such requests were ever on the way at once."""
+        """Return the kinds with two such requests in flight at the same time."""
         ended = {line["number"]: line["monotonic"] for line in self.proxy.log.lines("answer")}
         found: set[str] = set()
         busy_until: dict[str, float] = {}
@@ -151,7 +151,7 @@ class ApiStand:
 def stand(
     api: KubeClient, kubeconfig: Path, echo_servers: EchoServers, folder: Path, base: Sequence[str] = BASE
 ) -> Iterator[ApiStand]:
-    """Make a namespace with a pod behind a Service and some routes, a gateway, and a proxy with this kubeconfig."""
+    """Create a namespace with a pod, its Service and some routes, a gateway, and a proxy with this kubeconfig."""
     with ExitStack() as stack:
         mark = {"e2e-story": secrets.token_hex(3)}
         namespace = stack.enter_context(api.namespace("fault", labels=OWN | mark))
@@ -166,7 +166,7 @@ def stand(
 
 
 def calm(made: ApiStand, own: Controller) -> None:
-    """Play nothing any more and wait until all kinds are followed and the gateway is right."""
+    """End all faults and wait until all kinds are watched and the gateway is in sync."""
     made.proxy.play()
     wait_until(lambda: own.probe("/readyz"), lambda got: got[0] == 200, "every kind to be followed", PATIENCE)
     wait_until(made.watched, bool, "the routes to be watched", PATIENCE)
@@ -175,7 +175,7 @@ def calm(made: ApiStand, own: Controller) -> None:
 
 @contextmanager
 def in_order(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
-    """Hand the stand out in order, put it in order again, and look that nothing was deleted by mistake."""
+    """Yield the setup in sync, restore it afterwards, and check that nothing was deleted by mistake."""
     calm(made, own)
     yield made
     calm(made, own)

@@ -1,7 +1,7 @@
-"""A small world of objects in one namespace that is edited at random, and what a gateway should hold because of them.
+"""A small set of objects in one namespace, edited at random, and the records that a gateway should have for them.
 
-The second is worked out here from the first, by rules of its own: nothing of the product takes part, and its history
-doesn't matter. Whatever is named exists, so that every object can be translated at any time.
+The records are derived from the objects without code of the product and independently of history. All references exist,
+so that every object can be translated at any time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUTES = tuple(f"r{number}" for number in range(10))
 CONFIGS = ("p0", "p1")
 CONSUMERS = ("c0", "c1")
 RULES = {"g0": ("request-id", "header_name"), "g1": ("response-rewrite", "body")}
-"""Global rules, each with its plugin and option: two with one plugin would be rivals."""
+"""Global rules, each with its plugin and option: two with the same plugin would conflict."""
 
 CERTIFICATES = ("t0", "t1")
 KINDS = ("routes", "upstreams", "plugin_configs", "consumers", "global_rules", "ssls")
@@ -33,7 +33,7 @@ PORT = 8080
 NETWORK = "10.250.0"
 
 Facts = dict[str, dict[str, Any]]
-"""`routes/1` → what has to be true of the record."""
+"""`routes/1` → fields that the record must have."""
 
 
 class Gateway(Protocol):
@@ -45,7 +45,7 @@ class Gateway(Protocol):
 
 @dataclass(slots=True)
 class World:
-    """The objects. `always` are the records that were wanted after each edit since `begin`."""
+    """The objects. `always` has the records that were desired after every edit since `begin`."""
 
     api: KubeClient
     namespace: str
@@ -59,7 +59,7 @@ class World:
     always: frozenset[str] = frozenset()
 
     def found(self) -> None:
-        """Make what is never deleted: Services, and a route to each."""
+        """Create the objects that are never deleted: Services, and a route to each."""
         for name in SERVICES:
             ports = [{"name": "http", "port": 80, "targetPort": PORT}]
             meta = {"name": name, "namespace": self.namespace}
@@ -68,11 +68,11 @@ class World:
             self._put_route(f"base-{name}", (name,))
 
     def begin(self) -> None:
-        """Forget which records were wanted until now."""
+        """Reset the records in `always` to the current ones."""
         self.always = frozenset(self.expected())
 
     def edit(self) -> None:
-        """Change something: endpoints in two cases of five, else whatever comes."""
+        """Change something: endpoints in two of five cases, otherwise any object."""
         edits: list[Callable[[], None]] = [self._some_endpoints] * 4
         edits += [self._some_route, self._some_route, self._drop_route, self._some_config, self._some_consumer]
         edits += [self._some_rule, self._some_certificate]
@@ -80,7 +80,7 @@ class World:
         self.always &= self.expected().keys()
 
     def expected(self) -> Facts:
-        """Return the records that a gateway should hold, each with what is known of it."""
+        """Return the records that a gateway should have, each with its known fields."""
         found: Facts = {}
         for name, route in self.routes.items():
             services = [self._upstream(found, service) for service in route["services"]]
@@ -99,10 +99,10 @@ class World:
         return found
 
     def held(self, gateway: Gateway) -> Facts:
-        """Return the records of a gateway, those with wide ids under their short ids.
+        """Return the records of a gateway; records with wide ids appear under their short ids.
 
         An object that is created again before the record of the previous one is deleted may get its wide id, if the
-        record contains no name (docs/decisions/0013-ids-stay.md). Nothing may have both ids.
+        record contains no name (docs/decisions/0013-ids-stay.md). No record may have both ids.
         """
         found = held(gateway)
         for kind, names in NAMELESS.items():
@@ -114,7 +114,7 @@ class World:
 
     @property
     def host(self) -> str:
-        """The host of every route."""
+        """The host of all routes."""
         return f"{self.namespace}.example.org"
 
     # --- edits
@@ -164,7 +164,7 @@ class World:
             self._apply(custom("ApisixTls", name, hosts=[host], secret=pair))
 
     def _drop(self, kept: dict[str, Any], kind: str, name: str) -> bool:
-        """Delete an object if it is there and chance wants it; say whether it did."""
+        """Delete an object with some probability if it exists; return whether it was deleted."""
         if name not in kept or self.rng.random() < 0.5:
             return False
         self.api.delete(kind, name, namespace=self.namespace)
@@ -210,7 +210,7 @@ def _plugin(name: str, config: Mapping[str, Any]) -> Manifest:
 
 
 def slice_of(service: str, conditions: Mapping[str, Mapping[str, bool]], *, port: int = PORT) -> Manifest:
-    """Return an EndpointSlice made by hand, for a Service without selector: address → conditions."""
+    """Return a manual EndpointSlice for a Service without a selector: address → conditions."""
     endpoints = [{"addresses": [address], "conditions": dict(each)} for address, each in conditions.items()]
     return {
         "apiVersion": "discovery.k8s.io/v1",
@@ -223,7 +223,7 @@ def slice_of(service: str, conditions: Mapping[str, Mapping[str, bool]], *, port
 
 
 def held(gateway: Gateway) -> Facts:
-    """Return what a gateway holds, by `routes/1`."""
+    """Return the records of a gateway by key, e.g. `routes/1`."""
     return {f"{kind}/{id_}": body for kind in KINDS for id_, body in gateway.records(kind).items()}
 
 

@@ -14,7 +14,7 @@ from e2e.nginx.replay import Result, Setup, replaying
 from e2e.nginx.world import Certificates
 
 RESULTS = Path(__file__).with_name("results.json")
-"""Group → number of cases, and of those as recorded on a real APISIX 3.18; a page of the documents has them."""
+"""Group → number of cases, and how many of them a real APISIX 3.18 serves as recorded, for the documentation."""
 
 
 async def _main(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Backends: pods of a case. They answer as a request's `x-echo` header says, and note every request that they get."""
+"""Backends: the pods of a case. They respond as a request's `x-echo` header specifies, and record every request."""
 
 from __future__ import annotations
 

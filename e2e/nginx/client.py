@@ -1,4 +1,4 @@
-"""The client: sends the requests of a case as they were recorded, byte by byte."""
+"""The client: sends the requests of a case exactly as they were recorded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.nginx.backends import chunks
 Json = dict[str, Any]
 _TIMEOUT = 15.0
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-"""Methods whose requests say that they have no body: the recording was made with Python's http.client."""
+"""Methods whose requests have `Content-Length: 0` without a body: the recording was made with Python's http.client."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Client:
     Args:
         address: Of the gateway.
         http, https: Its ports.
-        certificate: Spec of a client certificate → TLS context that has it; the empty one has none.
+        certificate: Spec of a client certificate → TLS context that has it; the empty spec has no certificate.
     """
 
     address: str
@@ -34,7 +34,7 @@ class Client:
     certificate: Any
 
     async def send(self, asked: Json, jar: dict[str, str]) -> Json:
-        """Send one request and return the answer; `error` if there was none."""
+        """Send one request and return the response, or `error` without one."""
         try:
             async with asyncio.timeout(asked.get("timeout", _TIMEOUT)):
                 return await self._send(asked, jar)
@@ -67,7 +67,7 @@ class Client:
 
 
 def request_bytes(asked: Json, jar: dict[str, str]) -> bytes:
-    """Return a request as it goes over the wire."""
+    """Return a request in its wire format."""
     version = asked.get("version", "1.1")
     method = asked.get("method", "GET")
     given = [list(pair) for pair in asked.get("headers", [])]
@@ -119,7 +119,7 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
 
 
 def tls_context(certificate: tuple[str, str] | None = None) -> ssl.SSLContext:
-    """Return a context that takes any server certificate, with a client certificate from two files if given."""
+    """Return a context that takes any server certificate, optionally with a client certificate from two files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

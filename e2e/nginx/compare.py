@@ -1,4 +1,4 @@
-"""Comparison: what of an answer has to be as recorded: status, headers, backend, what backends got, cookies."""
+"""Compares responses with the recording: status, headers, backend, the requests to backends, cookies."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _NOT_COMPARED = frozenset(
         *("location", "set-cookie", "x-apisix-upstream-status", "x-backend"),
     }
 )
-"""Headers that the server sets, and headers that are compared in another way."""
+"""Headers that the server sets, and headers that are compared separately."""
 _UNSEEN = frozenset({"connection", "x-echo"})
 
 
 def differences(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator[str]:
-    """Yield what differs, each as one line.
+    """Yield each difference as one line.
 
     Args:
-        recorded: The answer of ingress-nginx.
-        got: The gateway's, in the same shape.
+        recorded: The response of ingress-nginx.
+        got: The gateway's response in the same format.
         unstable: Fields in which two recordings of the same differed.
     """
     if "times" in recorded or "statuses" in recorded:
@@ -51,7 +51,7 @@ def differences(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator
 
 
 def _same_asked(recorded: Json, got: Json) -> bool:
-    """Return whether several endpoints of one Service were asked in turn, so that any of them may be the last."""
+    """Return whether several endpoints of one Service were tried, so that any of them may be the last."""
     theirs, ours = (Counter(item["backend"] for item in answer.get("seen", [])) for answer in (recorded, got))
     return theirs == ours and len(theirs) > 2
 
@@ -73,7 +73,7 @@ def _counted(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator[st
             yield f"statuses {theirs} -> {ours}"
             break
     if any(".backends" in place for place in unstable):
-        # Random choices among few requests may leave out an endpoint, but they spread, or stay with one.
+        # Random choices for few requests may miss an endpoint; check only whether they spread or stay with one.
         if (len(recorded["backends"]) > 1) != (len(got["backends"]) > 1):
             yield f"backends {recorded.get('backends')} -> {got.get('backends')}"
     elif set(recorded.get("backends", {})) != set(got.get("backends", {})):

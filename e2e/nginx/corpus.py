@@ -1,4 +1,4 @@
-"""The recorded cases: objects, requests and the answers of ingress-nginx 1.15.1, from one packed file."""
+"""The recorded cases: objects, requests and the responses of ingress-nginx 1.15.1, from one packed file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 Json = dict[str, Any]
 
 CASES = Path(__file__).with_name("cases.jsonl.gz")
-"""A case a line; `pack` makes it from a recording."""
+"""One case per line; `pack` generates it from a recording."""
 
 _HOW = frozenset({"live", "wild", "edge", "combination", "merge", "invalid"})
-"""Tags that do not say what a case is about."""
+"""Tags that do not describe the subject of a case."""
 
 UNREPLAYED = frozenset({"fcgi"})
-"""Kinds of backends that speak protocols which the replay has no server for."""
+"""Kinds of backends for whose protocols the replay has no server."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Case:
 
     @property
     def group(self) -> str:
-        """The first of its tags that says what it is about."""
+        """The first of its tags that describes its subject."""
         tags = [
             tag for tag in self.about.get("tags", ()) if tag not in ("live", "wild", "edge", "combination", "merge")
         ]
@@ -42,7 +42,7 @@ class Case:
 
     @property
     def objects(self) -> list[Json]:
-        """The manifests that the API server took, with placeholders for certificates."""
+        """The manifests that the API server accepted, with placeholders for certificates."""
         refused = {tuple(each) for each in self.about["refused"]}
         return [
             item
@@ -52,13 +52,13 @@ class Case:
 
     @property
     def every_ingress(self) -> list[Json]:
-        """Each Ingress that the case ever has."""
+        """Every Ingress of the case, over all steps."""
         applied = (item for asked, _ in self.steps for item in asked.get("apply", []))
         return [item for item in (*self.about["objects"], *applied) if item["kind"] == "Ingress"]
 
     @property
     def steps(self) -> list[tuple[Json, Json]]:
-        """Each request or change with what was recorded of it."""
+        """Each request or change with its recording."""
         return [(asked, recorded) for asked, recorded in self.about["steps"]]
 
     @property
@@ -81,16 +81,16 @@ class Case:
         return {name.lstrip("-"): value or "true" for name, _, value in (word.partition("=") for word in words)}
 
     def unstable(self, step: int) -> set[str]:
-        """Return the fields of an answer in which two recordings of the case differed."""
+        """Return the fields of a response in which two recordings of the case differed."""
         found = {place for each in self.about["unstable"] if each["request"] == step for place in each["differs"]}
         wavers = {"affinity", "lb"} & set(self.about.get("tags", ())) and self.about["unstable"]
         if wavers or self._is_random(step):
             found |= {".backend", ".backends", ".seen"}
-        # Which key of a hash selects the dead endpoint depends on the addresses of pods.
+        # The hash key that selects the dead endpoint depends on the addresses of pods.
         return found | ({".statuses"} if self._has("upstream-hash-by") and "dead" in self.backends.values() else set())
 
     def _is_random(self, step: int) -> bool:
-        """Return whether nothing but the weight of a canary decides on the backend of a single request."""
+        """Return whether only the weight of a canary selects the backend of a single request."""
         chooses = any(map(self._has, ("canary-by-header", "canary-by-cookie")))
         twins = [recorded for asked, recorded in self.steps if asked.get("host") == self.steps[step][0].get("host")]
         spread = any(len(recorded.get("backends", {})) > 1 for recorded in twins)

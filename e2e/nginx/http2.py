@@ -18,7 +18,7 @@ Headers = list[tuple[str, str]]
 
 
 async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: Json, scheme: str) -> Json:
-    """Send a request as the only one of a connection and return its answer."""
+    """Send a single request over a new connection and return the response."""
     connection = H2Connection(H2Configuration(client_side=True, validate_outbound_headers=False))
     connection.initiate_connection()
     method, body = asked.get("method", "GET"), str(asked.get("body", "")).encode("latin-1")
@@ -72,7 +72,7 @@ class _Request:
 
 @dataclass
 class Echo:
-    """One connection to a backend that speaks HTTP/2.
+    """One connection to an HTTP/2 backend.
 
     Args:
         name: Of the backend.
@@ -84,7 +84,7 @@ class Echo:
     _open: dict[int, _Request] = field(default_factory=dict)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer requests until the connection is closed."""
+        """Respond to requests until the connection is closed."""
         connection = H2Connection(H2Configuration(client_side=False, validate_inbound_headers=False))
         connection.initiate_connection()
         while True:

@@ -1,4 +1,4 @@
-"""`python -m e2e.nginx.pack DIR`: packs a recording of ingress-nginx, one folder a case, into the file to replay."""
+"""`python -m e2e.nginx.pack DIR`: packs a recording of ingress-nginx, one folder per case, into the file to replay."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from e2e.nginx.corpus import CASES
 _ABOUT = ("tags", "backends", "services", "certs", "dns", "config", "flags", "ordered")
 _ANSWER = ("status", "headers", "backend", "seen", "statuses", "backends", "error")
 _LEFT_OUT = frozenset({"content-type", "content-length", "transfer-encoding", "server", "x-request-id"})
-"""Headers of answers that are the backend's or the server's own."""
+"""Response headers that the backend or the server adds."""
 
 
 def packed(folder: Path) -> str:
-    """Return every case of a recording, each on a line."""
+    """Return every case of a recording, one per line."""
     unstable = json.loads((folder / "unstable.json").read_text()) if (folder / "unstable.json").exists() else {}
     found = sorted(path for path in folder.iterdir() if (path / "case.json").exists())
     return "\n".join(json.dumps(_case(path, unstable.get(path.name, [])), separators=(",", ":")) for path in found)

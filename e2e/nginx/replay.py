@@ -28,7 +28,7 @@ _MARKER = "marker.replay.test"
 
 
 class Gateway:
-    """The Admin API of a gateway: remembers the written records, and writes what changed."""
+    """The Admin API of a gateway: keeps the written records, and writes only changes."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, key: str, client: Client) -> None:
         self._session = session
@@ -39,7 +39,7 @@ class Gateway:
         self._round = 0
 
     async def show(self, records: Mapping[RecordKey, FrozenJson]) -> list[str]:
-        """Write what changed and wait until it is in effect; return what the gateway rejected."""
+        """Write the changes and wait until they are in effect; return the rejected records."""
         rejected = []
         gone = [key for key in self._held if key not in records]
         for key in sorted(records, key=lambda each: UPSERT_RANK[each.kind]):
@@ -74,7 +74,7 @@ class Gateway:
 
 
 class Names(asyncio.DatagramProtocol):
-    """A DNS server that knows the names of a case."""
+    """A DNS server for the names of a case."""
 
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
@@ -84,10 +84,10 @@ class Names(asyncio.DatagramProtocol):
         self._transport = transport
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def datagram_received(self, data: bytes, address: Any) -> None:
-        """Answer a question."""
+        """Respond to a query."""
         labels, place = [], 12
         while data[place]:
             labels.append(data[place + 1 : place + 1 + data[place]].decode())
@@ -110,7 +110,7 @@ class Result:
     Attributes:
         case: Which one.
         differences: From the recording, each as one line.
-        verdicts: What the tables say that differs.
+        verdicts: The differences according to the verdict tables.
     """
 
     case: Case
@@ -120,7 +120,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Setup:
-    """What cases are replayed with.
+    """The parts that a replay uses.
 
     Attributes:
         admin_url: Of the gateway's Admin API.
@@ -129,7 +129,7 @@ class Setup:
         certificates: Of servers and clients.
         dns_port: Port of 127.0.0.1 at which the gateway resolves names.
         target: As `Cluster` has it.
-        http2: Whether to send requests over HTTP/2; without, they are left out.
+        http2: Whether to send requests over HTTP/2; otherwise they are skipped.
     """
 
     admin_url: str
@@ -178,7 +178,7 @@ class Replay:
             await asyncio.sleep(0.01)  # until their connections are closed
 
     def needs(self, case: Case) -> set[str]:
-        """Return the plugins that the records of a case have, and `client certificate` where one is asked for."""
+        """Return the plugins of a case's records, and `client certificate` if one is requested."""
         virtual = dict.fromkeys(case.about.get("services", {}), "10.244.0.1")
         addresses = dict.fromkeys(case.backends, "10.244.0.1")
         bodies = Cluster(case, self._certificates, addresses, virtual, self._setup.target).records().values()

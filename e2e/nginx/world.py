@@ -1,4 +1,4 @@
-"""The cluster of a case: its objects as the API server would have them, and the records that they give."""
+"""The cluster of a case: its objects as the API server would store them, and the generated records."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _GATEWAY_CLASS: tuple[Json, ...] = (
 
 
 class Certificates:
-    """Authorities by name, and certificates that they signed; their subjects have a common name only."""
+    """Authorities by name, and the certificates that they signed; subjects have only a common name."""
 
     def __init__(self) -> None:
         self._pairs: dict[str, tuple[x509.Certificate, ec.EllipticCurvePrivateKey]] = {}
@@ -115,7 +115,7 @@ def _name(text: str) -> x509.Name:
 
 
 class Cluster:
-    """The objects of a case, which its steps change.
+    """The objects of a case, which steps change.
 
     Args:
         case: The case.
@@ -174,7 +174,7 @@ class Cluster:
             del self._objects[key]
 
     def records(self) -> dict[RecordKey, FrozenJson]:
-        """Return the records that the objects give."""
+        """Return the records that the objects generate."""
         objects = [self._decoded(item) for item in (*self._objects.values(), *self._slices())]
         known = [item for item in objects if item is not None]
         if self._target:
@@ -185,7 +185,7 @@ class Cluster:
         return found.bodies()
 
     def _native(self, objects: list[Any], target: Target) -> list[Any]:
-        """Return the manifests that take the place of the Ingresses."""
+        """Return the manifests that replace the Ingresses."""
         options = self.options
         assert options.nginx is not None
         items = [item for item in objects if isinstance(item, CustomObject) and item.meta.kind == "Ingress"]
@@ -195,7 +195,7 @@ class Cluster:
         return [RESOURCES[item["kind"]].decode(item) for item in written]
 
     def verdicts(self) -> list[str]:
-        """Return what differs by the verdict tables: a line for each annotation and key whose verdict is not exact."""
+        """Return the differences in the verdict tables: a line for each annotation and key without an exact verdict."""
         found = [
             f"{finding.annotation}: {finding.verdict.level}: {finding.verdict.reason}"
             for item in self._case.every_ingress

@@ -1,1 +1,1 @@
-"""Proxies that play faults by rule: before the API server, and before the Admin API, with a journal of its requests."""
+"""Proxies that inject faults by rule, in front of the API server and of the Admin API, and a request journal."""

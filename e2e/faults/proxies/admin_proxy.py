@@ -53,7 +53,7 @@ ACTIONS = frozenset(
     )
 )
 LOST = ("drop_reply", "kill_after")
-"""Actions after which no response comes."""
+"""Actions without a response."""
 START_TIMEOUT = 10.0
 SETTLES = 5.0
 """Seconds that a reader of the journal waits for the gateway's responses."""
@@ -86,7 +86,7 @@ class AdminProxy:
         self.port = port
         self.tls = tls
         self.most_in_flight = 0
-        """The most requests that were under way at once."""
+        """The maximum number of concurrent requests."""
         self.rules = RuleFile(folder / f"{name}.rules.json", ACTIONS)
         self.journal_path = folder / f"{name}.jsonl"
         self._target = _address(url)
@@ -139,13 +139,13 @@ class AdminProxy:
         self.start()
 
     def play(self, *rules: Mapping[str, Any]) -> None:
-        """Replace the rules, by writing the file; none ends all faults."""
+        """Replace the rules by writing the file; without rules, all faults end."""
         self.rules.write(rules)
 
     def entries(self, after: int = 0) -> list[Entry]:
         """Return the requests so far except the first ones, in the order in which they ended.
 
-        What the gateway was asked is waited for: it may be done and seen there although it is not noted here yet.
+        Waits for requests in flight: the gateway may have processed a request that is not yet in the journal.
         """
         if self._thread.is_alive():
             self._await(self._settled())
@@ -190,7 +190,7 @@ class AdminProxy:
         except (OSError, BadMessage):
             client.reset()
         except asyncio.CancelledError:
-            client.reset()  # the proxy stops: nobody waits for this task's end but `_close`
+            client.reset()  # the proxy stops: only `_close` waits for this task
         finally:
             gateway.close()
             writer.close()
@@ -261,7 +261,7 @@ class AdminProxy:
         return reply, content
 
     async def _settled(self) -> None:
-        """Wait until the requests that the gateway has now are noted."""
+        """Wait until the current requests to the gateway are in the journal."""
         if self._asked:
             await asyncio.wait(tuple(self._asked), timeout=SETTLES)
 

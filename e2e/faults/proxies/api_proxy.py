@@ -1,27 +1,27 @@
-"""A proxy before a Kubernetes API server: ends TLS with a certificate of its own, plays faults by rule, logs it all.
+"""A proxy in front of a Kubernetes API server: terminates TLS with its own certificate, injects faults, logs them.
 
 Attributes that a rule may match: `verb` (get, list, watch, create, update, patch, delete), `method`, `resource`
 (plural), `namespace`, `name`, `path`, `query`. Actions, with their own keys:
 
 ==================  =================================================================================================
-delay               carried out `seconds` late; two numbers: anything between them
-drop                the connection breaks, nothing is carried out
-drop_reply          carried out, then the connection breaks
-hang                neither carried out nor answered while the rule is in the file
-status              answered with `status`, and `retry_after` seconds if given; nothing is carried out
-close               carried out and answered; the connection ends after that, as a server's GOAWAY would have it
-shorten             a list says that there are but the first `keep` objects (none if absent)
+delay               forwarded after `seconds`; two numbers: a random value between them
+drop                not forwarded; the connection is reset
+drop_reply          forwarded; then the connection is reset
+hang                not forwarded; there is no response while the rule is in the file
+status              not forwarded; the response has `status`, and `retry_after` seconds if set
+close               forwarded; the connection is closed after the response, as after a server's GOAWAY
+shorten             a list contains only the first `keep` objects (none if absent)
 *on watches, including open ones:*
-stall               nothing comes through any more while the rule is in the file; the connection stays open
-cut                 it breaks inside a line
-end                 it ends in good order
-inject              `line` comes instead of the rest, after which the watch ends
-gone                the same with the event that says 410
-drop_bookmarks      bookmarks are left out
-repeat              each event comes twice
+stall               nothing is forwarded while the rule is in the file; the connection stays open
+cut                 the connection is closed inside a line
+end                 the watch ends regularly
+inject              `line` is sent instead of the rest, then the watch ends
+gone                the same with the 410 event
+drop_bookmarks      bookmarks are dropped
+repeat              each event is sent twice
 ==================  =================================================================================================
 
-`after` is the number of events that a watch hands out before `cut`, `end`, `inject` or `gone`; 0 if absent. Each counts
+`after` is the number of events that a watch delivers before `cut`, `end`, `inject` or `gone`; 0 if absent. Each counts
 as one of `times` for each watch. `python -m e2e.faults.proxies.api_proxy --kubeconfig FILE` runs one until Ctrl-C.
 """
 
@@ -53,7 +53,7 @@ REQUEST_ACTIONS = frozenset(("delay", "drop", "drop_reply", "hang", "status", "c
 ACTIONS = REQUEST_ACTIONS | WATCH_ACTIONS
 POLL = 0.05
 READY = 10.0
-# Headers that belong to one connection, or that aiohttp writes itself.
+# Hop-by-hop headers, and headers that aiohttp sets.
 HOP = frozenset(("connection", "transfer-encoding", "content-length", "host", "keep-alive", "date", "server"))
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10)
 
@@ -65,7 +65,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 def attributes_of(method: str, path: str, query: Mapping[str, str]) -> dict[str, str]:
-    """Return what rules match and the log shows of a request."""
+    """Return the attributes of a request that rules match and the log contains."""
     found = _PATH.fullmatch(path)
     parts = {name: value or "" for name, value in found.groupdict().items()} if found else {}
     reading = "watch" if query.get("watch") in ("true", "1") else "get" if parts.get("name") else "list"
@@ -75,17 +75,17 @@ def attributes_of(method: str, path: str, query: Mapping[str, str]) -> dict[str,
 
 
 class ApiProxy:
-    """One proxy in a thread of its own; a context manager.
+    """One proxy in its own thread; a context manager.
 
     Args:
-        kubeconfig: Names the API server and who may talk to it by token.
-        folder: For the rule file, the log and a kubeconfig that leads through the proxy.
-        name: Of the files; several proxies in one folder need several names.
+        kubeconfig: Has the address of the API server and a user's token.
+        folder: For the rule file, the log and a kubeconfig that connects through the proxy.
+        name: Prefix of the files; must be unique in the folder.
     """
 
     def __init__(self, kubeconfig: Path, folder: Path, *, name: str = "proxy") -> None:
         self.kubeconfig = folder / f"{name}.kubeconfig"
-        """Leads through the proxy."""
+        """Kubeconfig that connects through the proxy."""
         self.rules = RuleFile(folder / f"{name}.rules.json", ACTIONS)
         self.log = FaultLog(folder / f"{name}.jsonl", name)
         self._original: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
@@ -99,7 +99,7 @@ class ApiProxy:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its URL."""
         return f"https://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
@@ -117,11 +117,11 @@ class ApiProxy:
             raise self._error
 
     def play(self, *rules: Mapping[str, Any]) -> None:
-        """Play these rules from now on, and no others; none: be a plain proxy."""
+        """Replace the rules; without rules, all requests are forwarded."""
         self.rules.write(rules)
 
     def requests(self, **fields: Any) -> list[dict[str, Any]]:
-        """Return the requests so far, in the order in which they came, that have these fields in the log."""
+        """Return the logged requests with these fields, in the order of arrival."""
         return self.log.lines("request", **fields)
 
     def _run(self) -> None:
@@ -152,7 +152,7 @@ class ApiProxy:
                 await self._done.wait()
             finally:
                 await runner.cleanup()
-                # A farewell over TLS may never be answered: the API server may be dead.
+                # A TLS shutdown may never be acknowledged: the API server may be stopped.
                 await connector.close(abort_ssl=True)
                 await asyncio.sleep(POLL)
 
@@ -181,7 +181,7 @@ def _server_context(authority: CA) -> ssl.SSLContext:
 
 
 class _Handler:
-    """Answers requests."""
+    """Handles requests."""
 
     def __init__(self, session: aiohttp.ClientSession, target: str, rules: RuleFile, log: FaultLog) -> None:
         self._session = session
@@ -192,7 +192,7 @@ class _Handler:
         self._random = random.Random(0)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Play what the rules say of one request, and carry it to the API server if they let it through."""
+        """Apply the rules to a request, and forward it to the API server unless a fault prevents it."""
         about = attributes_of(request.method, request.path, request.query)
         self._number += 1
         number = self._number
@@ -262,12 +262,12 @@ class _Handler:
 
 
 def _holder(about: Mapping[str, str], body: bytes) -> dict[str, str]:
-    """Return who says to hold a Lease."""
+    """Return the holder in a Lease."""
     if about.get("resource") != "leases" or not body:
         return {}
     with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
         said = json.loads(body)
-        # A renewal tests first that it is still so.
+        # A renewal first tests that it still holds.
         return {"holder": str(said[0]["value"] if isinstance(said, list) else said["spec"]["holderIdentity"])}
     return {}
 

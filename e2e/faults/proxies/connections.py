@@ -35,7 +35,7 @@ class ClientConnection:
         self._writer = writer
 
     def reset(self) -> None:
-        """Break the connection: the peer gets a reset, not an end."""
+        """Reset the connection."""
         self.closed = True
         sock = self._writer.get_extra_info("socket")
         if sock is not None:
@@ -44,7 +44,7 @@ class ClientConnection:
         self._writer.transport.abort()
 
     async def refuse(self, status: int, options: Mapping[str, Any]) -> None:
-        """Answer in the gateway's place."""
+        """Respond instead of the gateway."""
         body = str(options.get("body", '{"error_msg":"played by a proxy"}')).encode()
         headers = [("Content-Type", "application/json")]
         if "retry_after" in options:
@@ -52,7 +52,7 @@ class ClientConnection:
         await self._send(f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}", headers, body, len(body))
 
     async def answer(self, reply: Message, content: bytes, *, half: bool) -> None:
-        """Pass an answer on, or half of it and a reset."""
+        """Forward a response, or half of it followed by a reset."""
         headers = [(name, value) for name, value in reply.headers if name.lower() not in UNFORWARDED]
         sent = content[: len(content) // 2] if half else content
         await self._send(" ".join(reply.start), headers, sent, len(content))
@@ -68,14 +68,14 @@ class ClientConnection:
 
 
 class GatewayConnection:
-    """A connection to the gateway, opened for the first request and kept for those after it."""
+    """A connection to the gateway, opened for the first request and reused for later ones."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, head: Message, body: bytes, key: str | None) -> tuple[Message, bytes]:
-        """Return the answer to a request, sent with another admin key if one is given; raises OSError, BadMessage."""
+        """Return the response to a request, sent with another admin key if `key` is set; raises OSError, BadMessage."""
         if self._streams is None:
             self._streams = await asyncio.open_connection(*self._address, limit=HEAD_LIMIT)
         reader, writer = self._streams
@@ -97,7 +97,7 @@ class GatewayConnection:
 
 
 def _split_status(reply: Message) -> Message:
-    """Check that the answer has a status."""
+    """Check that the response has a status."""
     if not reply.start[1].isdigit():
         raise BadMessage(f"no status in {reply.start!r}")
     return reply

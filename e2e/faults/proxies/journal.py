@@ -1,6 +1,6 @@
-"""Who asked a gateway for what and when: one JSON line a request, written by a proxy, read by tests.
+"""The requests to a gateway: one JSON line per request, written by a proxy and read by tests.
 
-A line holds no body and no key, only what the body names and a digest of it.
+A line contains neither body nor key, only the references in the body and its digest.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Entry:
     """One request.
 
     Attributes:
-        received: Monotonic seconds of this machine when it was read as a whole.
+        received: Monotonic time in seconds when it was read completely.
         method: Of the request.
         path: The request target.
-        writer: Who sent it: the identity in the User-Agent, new with each process.
-        refs: Records that the body names, e.g. `upstreams/1`.
+        writer: The sender: the identity in the User-Agent, unique to each process.
+        refs: Records that the body refers to, e.g. `upstreams/1`.
         digest: Of the body; empty without one.
         certificate: Serial number of the client's certificate, or empty.
-        rule: The action that met it, or empty.
-        status: What the gateway answered; None: it was not asked, or did not respond.
+        rule: The action that was applied, or empty.
+        status: The gateway's status; None if the request was not forwarded or had no response.
         response: The status sent to the client; None without one.
-        answered: Monotonic seconds at the end of it.
+        answered: Monotonic time in seconds at its end.
     """
 
     received: float
@@ -51,17 +51,17 @@ class Entry:
 
     @property
     def record(self) -> str:
-        """The record that is meant, e.g. `routes/1`."""
+        """The record of the path, e.g. `routes/1`."""
         return self.path.partition("?")[0].removeprefix(ADMIN)
 
     @property
     def is_write(self) -> bool:
-        """Whether it would change something."""
+        """Whether it is a write."""
         return self.method in WRITES
 
     @property
     def is_done(self) -> bool:
-        """Whether the gateway carried it out."""
+        """Whether the gateway processed it successfully."""
         return self.status is not None and self.status < 300
 
 
@@ -72,7 +72,7 @@ def writer_of(agent: str) -> str:
 
 
 def describe(body: bytes) -> tuple[list[str], str]:
-    """Return the records that a body names, and its digest."""
+    """Return the records that a body refers to, and its digest."""
     if not body:
         return [], ""
     try:
@@ -83,7 +83,7 @@ def describe(body: bytes) -> tuple[list[str], str]:
 
 
 def references(node: Any) -> Iterator[str]:
-    """Yield what is named, wherever it stands: a traffic split names upstreams deep inside a plugin."""
+    """Yield the references at any depth: a traffic split refers to upstreams deep inside a plugin."""
     if isinstance(node, dict):
         for name, value in node.items():
             if name in _NAMED and isinstance(value, str | int):
@@ -120,5 +120,5 @@ def read(path: Path, after: int = 0) -> list[Entry]:
     if not path.exists():
         return []
     lines = path.read_text().splitlines(keepends=True)
-    # The last line may be half written.
+    # The last line may be incomplete.
     return [Entry(**json.loads(line)) for line in lines[after:] if line.endswith("\n")]

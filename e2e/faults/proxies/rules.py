@@ -1,9 +1,7 @@
-"""Which fault is played on which request: a rule file that may change at any time, and a log of what was done.
+"""Which fault is applied to which request: a rule file that may change at any time, and a log of faults.
 
-Shared by the proxies before the API server and before the Admin API. What an action means is known to the proxy that
-plays it; only how rules are read, matched and counted is here.
-
-A rule file holds a JSON list; the first rule that matches and has not run out is played::
+Shared by the proxies in front of the API server and the Admin API, which implement the actions; this module reads,
+matches and counts rules. A rule file contains a JSON list; the first rule that matches and is not used up is applied::
 
     [{"match": {"verb": "watch", "resource": "apisix.*"}, "action": "stall"},
      {"match": {"method": "PUT"}, "action": "status", "status": 429, "times": 3, "share": 0.5}]
@@ -29,7 +27,7 @@ KNOWN = frozenset(("match", "action", "times", "share", "skip", "every"))
 
 
 class RuleError(Exception):
-    """A rule file that cannot be understood; the message says why."""
+    """An invalid rule file; the message contains the reason."""
 
 
 @dataclass(slots=True)
@@ -61,7 +59,7 @@ class Rule:
         return cls(json.dumps(raw, sort_keys=True), action, match, times, share, skip, every, options)
 
     def matches(self, attributes: Mapping[str, str]) -> bool:
-        """Return whether it is meant for a request; an attribute that the request lacks counts as empty."""
+        """Return whether it matches a request; a missing attribute is treated as empty."""
         return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.match.items())
 
     def is_due(self) -> bool:
@@ -71,18 +69,18 @@ class Rule:
 
 
 class RuleFile:
-    """The rules of the moment. Safe to use from several threads.
+    """The current rules. Safe to use from several threads.
 
     Args:
         path: The file; absent means no rules.
-        actions: What the proxy can play.
-        seed: Of the dice for `share`.
+        actions: The actions of the proxy.
+        seed: Seed of the random choice for `share`.
     """
 
     def __init__(self, path: Path, actions: Collection[str], *, seed: int = 0) -> None:
         self.path = path
         self.problem = ""
-        """Why the file cannot be used, empty if it can; the rules read before stay."""
+        """Why the file is invalid, or empty; the previous rules stay in effect."""
         self._actions = frozenset(actions)
         self._random = random.Random(seed)
         self._rules: list[Rule] = []
@@ -104,11 +102,11 @@ class RuleFile:
             self._refresh()
 
     def take(self, attributes: Mapping[str, str], among: Collection[str] | None = None) -> Rule | None:
-        """Return the rule that is to be played on a request, and count it.
+        """Return the rule to apply to a request, and count it.
 
         Args:
             attributes: Of the request.
-            among: Actions that can be played right now; all of them if None.
+            among: Actions that can be applied now; all of them if None.
         """
         with self._lock:
             self._refresh()
@@ -122,7 +120,7 @@ class RuleFile:
         return None
 
     def holds(self, rule: Rule) -> bool:
-        """Return whether a rule that was taken is still in the file."""
+        """Return whether an applied rule is still in the file."""
         with self._lock:
             self._refresh()
             return any(each.text == rule.text for each in self._rules)
@@ -140,12 +138,12 @@ class RuleFile:
             return
         self.problem = ""
         known = {rule.text: rule for rule in self._rules}
-        # A rule that stays goes on counting where it was.
+        # A rule that stays in the file keeps its counts.
         self._rules = [known.get(rule.text, rule) for rule in rules]
 
 
 class FaultLog:
-    """One JSON object a line: when (monotonic and wall clock), who, what. Safe to use from several threads."""
+    """One JSON object per line: time (monotonic and wall clock), sender, request. Safe to use from several threads."""
 
     def __init__(self, path: Path, who: str) -> None:
         self.path = path
@@ -159,7 +157,7 @@ class FaultLog:
             file.write(json.dumps(line) + "\n")
 
     def lines(self, event: str = "", **fields: Any) -> list[dict[str, Any]]:
-        """Return what was noted so far; only of one event, and with these fields, if given."""
+        """Return the log so far, optionally only one event or entries with these fields."""
         if not self.path.exists():
             return []
         found = map(json.loads, whole_lines(self.path))

@@ -1,4 +1,4 @@
-"""The body of a watch on its way through the API proxy: line by line, with the faults that a stream can have.
+"""Forwards the body of a watch through the API proxy line by line, and injects faults of streams.
 
 Actions are described in `e2e.faults.proxies.api_proxy`.
 """
@@ -31,14 +31,14 @@ GONE = {
 
 
 class _Lines:
-    """Cuts a body into lines of any length."""
+    """Splits a body into lines of any length."""
 
     def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content
         self._rest = b""
 
     async def next(self) -> bytes:
-        """Return the next line with its end; what is left when the body ends, at last nothing."""
+        """Return the next line with its line break; at the end of the body the rest, then nothing."""
         parts = [self._rest]
         while b"\n" not in parts[-1]:
             part = await self._content.readany()
@@ -52,7 +52,7 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class Relayed:
-    """One watch: the request, the answer that the API server began, and what rules match."""
+    """One watch: the request, the API server's response, and the attributes that rules match."""
 
     request: web.BaseRequest
     reply: aiohttp.ClientResponse
@@ -62,7 +62,7 @@ class Relayed:
 
 
 class WatchRelay:
-    """Carries the lines of one watch."""
+    """Forwards the lines of one watch."""
 
     def __init__(self, relayed: Relayed, rules: RuleFile, log: FaultLog) -> None:
         self._relayed = relayed
@@ -75,7 +75,7 @@ class WatchRelay:
         self._response = web.StreamResponse(status=relayed.reply.status, headers=dict(relayed.headers))
 
     async def run(self) -> web.StreamResponse:
-        """Carry lines until either side ends or a rule does."""
+        """Forward lines until either side or a rule ends the watch."""
         await self._response.prepare(self._relayed.request)
         line: asyncio.Task[bytes] | None = None
         try:
@@ -91,7 +91,7 @@ class WatchRelay:
                         break
                     await self._pass(content)
         except (ConnectionError, aiohttp.ClientError):
-            # Either side went away: a broken stream it is for the other one.
+            # One side closed the connection: the other one sees a broken stream.
             self._break(b"")
         finally:
             if line is not None:
@@ -100,7 +100,7 @@ class WatchRelay:
         return self._response
 
     def _leave(self) -> None:
-        """Give up the API server's side at once: it may be dead, and would not answer a farewell."""
+        """Abort the API server's side immediately: a stopped server would not acknowledge a TLS shutdown."""
         connection = self._relayed.reply.connection
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
@@ -111,7 +111,7 @@ class WatchRelay:
             await asyncio.sleep(POLL)
 
     async def _end(self) -> bool:
-        """Play an ending when its time has come; say whether the watch is over."""
+        """Apply a rule that ends the watch when it is due; return whether the watch is over."""
         self._ending = self._ending or self._take(ENDINGS)
         if self._ending is None or self._events < int(self._ending.options.get("after", 0)):
             return False
@@ -138,7 +138,7 @@ class WatchRelay:
         await self._response.write(line if twice is None else line + line)
 
     def _is_alone(self) -> bool:
-        """Whether the client is gone: such a watch must not use up rules."""
+        """Whether the client has disconnected: such a watch must not use up rules."""
         transport = self._relayed.request.transport
         return transport is None or transport.is_closing()
 
@@ -152,7 +152,7 @@ class WatchRelay:
             self._log.note("fault", number=self._relayed.number, action=rule.action, events=self._events)
 
     def _break(self, part: bytes) -> None:
-        """End the connection inside a chunk: it is announced longer than it is."""
+        """Close the connection inside a chunk: its announced length is too large."""
         transport = self._relayed.request.transport
         if transport is None:
             return

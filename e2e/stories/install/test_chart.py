@@ -54,7 +54,7 @@ def test_every_setting_has_a_value_or_is_that_of_the_pod() -> None:
     texts = [find(rendered(variant), "ConfigMap", "test-apisix-ingress")["data"]["config.yaml"] for variant in VARIANTS]
     given = {key for text in texts for key in keys(yaml.safe_load(text))}
     given = {"gateway_api.listener_ports" if key.startswith("gateway_api.listener_ports.") else key for key in given}
-    # Where the Pod is, and what it has as files; all of it can be given as environment (deployment.extraEnv).
+    # The Pod's location and its files; all of these can be set as environment variables (deployment.extraEnv).
     of_the_pod = {
         "kubernetes.kubeconfig",
         "kubernetes.context",
@@ -109,7 +109,7 @@ def test_values_of_the_peers_chart_are_accepted() -> None:
     assert config["kubernetes"]["ingress_class_controller"] == class_["spec"]["controller"]
 
 
-def test_the_page_leads_from_the_values_of_the_older_chart_to_those_that_exist() -> None:
+def test_the_page_maps_values_of_the_older_chart_to_existing_values() -> None:
     _, _, part = chart.PAGE.read_text().partition("## From the 1.8 chart")
     rows = re.findall(r"^\| `.*\| (`.*) \|$", part.partition("## Values")[0], re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([A-Za-z.]+\.[A-Za-z.]+)`", row)}
@@ -158,7 +158,7 @@ def test_one_replica_has_no_disruption_budget() -> None:
     assert "PodDisruptionBudget" not in kinds
 
 
-def test_the_webhook_asks_for_what_the_controller_reads() -> None:
+def test_the_webhook_covers_the_kinds_that_the_controller_reads() -> None:
     manifests = rendered("webhook with a certificate of cert-manager")
     hook, of_gateways = find(manifests, "ValidatingWebhookConfiguration")["webhooks"]
     service = find(manifests, "Service", "test-apisix-ingress-webhook")["metadata"]
@@ -182,7 +182,7 @@ def test_the_webhook_asks_for_what_the_controller_reads() -> None:
     }
 
 
-def test_the_certificate_made_at_install_is_the_webhooks() -> None:
+def test_the_webhook_uses_the_certificate_generated_at_install() -> None:
     manifests = rendered("webhook with a certificate made here")
     data = find(manifests, "Secret", "test-apisix-ingress-webhook")["data"]
     leaf, authority = (x509.load_pem_x509_certificate(base64.b64decode(data[name])) for name in ("tls.crt", "ca.crt"))
@@ -194,7 +194,7 @@ def test_the_certificate_made_at_install_is_the_webhooks() -> None:
     assert hook["clientConfig"]["caBundle"] == data["ca.crt"]
 
 
-def test_what_is_generated_is_up_to_date() -> None:
+def test_generated_files_are_up_to_date() -> None:
     assert chart.stale() == []
 
 

@@ -33,7 +33,7 @@ def test_the_controller_is_connected_to_the_gateway_and_the_gateway_to_etcd() ->
     assert find(manifests, "Secret", NAME)["data"]["admin-key"]
 
 
-def test_services_lead_to_the_pods_they_are_for() -> None:
+def test_services_select_their_pods() -> None:
     manifests = render(ENABLED)
     labels = {
         kind: find(manifests, kind, name)["spec"]["template"]["metadata"]["labels"]
@@ -48,7 +48,7 @@ def test_services_lead_to_the_pods_they_are_for() -> None:
     assert policy["from"] == [{"podSelector": {"matchLabels": controller}}]
 
 
-def test_a_key_of_the_user_is_used_in_both() -> None:
+def test_a_user_defined_key_is_used_by_gateway_and_controller() -> None:
     manifests = render(merged(WITH_KEY, ENABLED))
     assert [each["metadata"]["name"] for each in manifests if each["kind"] == "Secret"] == []
     (variable,) = find(manifests, "Deployment", NAME)["spec"]["template"]["spec"]["containers"][0]["env"]
@@ -63,7 +63,7 @@ def test_without_storage_etcd_has_a_temporary_volume() -> None:
     )
 
 
-def test_another_gateway_is_refused_beside_it() -> None:
+def test_a_second_gateway_is_rejected() -> None:
     other = nested("gatewayProxy.provider.controlPlane.endpoints", ["http://gw:9180"])
     with pytest.raises(HelmError, match="names another one: set one of them"):
         render(merged(ENABLED, other))
@@ -77,7 +77,7 @@ def test_another_gateway_is_refused_beside_it() -> None:
         ("config.logLevle=debug", "logLevle"),
     ],
 )
-def test_values_of_1_8_are_refused_with_their_new_name(value: str, hint: str) -> None:
+def test_values_of_1_8_are_rejected_with_their_new_name(value: str, hint: str) -> None:
     with pytest.raises(HelmError, match=hint):
         helm("template", "x", CHART, "--set", "apisix.enabled=true", "--set", value)
 
@@ -115,6 +115,6 @@ def test_the_api_server_accepts_every_field_and_restricted_pods(api: KubeClient)
 
 
 def _claims(workload: Manifest) -> list[Manifest]:
-    """Return the volumes that a StatefulSet gives its Pods."""
+    """Return the volume claims of a StatefulSet."""
     claims = workload["spec"].get("volumeClaimTemplates", ())
     return [{"name": each["metadata"]["name"], "emptyDir": {}} for each in claims]

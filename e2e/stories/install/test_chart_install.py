@@ -1,4 +1,4 @@
-"""What the chart, the kustomize bases and the live demo render, as the API server takes it."""
+"""The API server accepts the manifests of the chart, the kustomize bases and the live demo."""
 
 import json
 import subprocess
@@ -60,7 +60,7 @@ def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace:
     tight = ("--set", "podDisruptionBudget.minAvailable=90%")
     notes = run("upgrade", namespace, str(CHART), *sets, "--set", "config.logLevel=debug", *tight)
     assert "podDisruptionBudget allows no disruption of the 2 Pods: their nodes cannot be drained." in notes
-    # The certificate stays, and the Pods are replaced, since they read the settings when they start.
+    # The certificate stays, and the Pods are replaced because they read the settings only at startup.
     after = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
     assert after["clientConfig"]["caBundle"] == hook["clientConfig"]["caBundle"]
     assert api.get("Deployment", name, namespace=namespace)["spec"]["template"] != deployment["spec"]["template"]
@@ -95,6 +95,6 @@ def test_the_api_server_accepts_the_gateway_of_the_live_demo(api: KubeClient) ->
         for each in manifests:
             if each["kind"] != "Namespace":
                 each["metadata"]["namespace"] = namespace
-        # Image names are filled in by the script; until then they are no names.
+        # The script fills in the image names; the placeholders are not valid names.
         text = json.dumps(manifests).replace("_IMAGE", "").replace("ETCD", "e").replace("CONTROLLER", "c")
         api.apply(json.loads(text.replace('"APISIX"', '"a"')), strict=True, rehearse=True)

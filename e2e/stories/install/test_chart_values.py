@@ -1,4 +1,4 @@
-"""The values of the chart: which are taken, and which are refused with what words."""
+"""The values of the chart: which are accepted, and which are rejected with which message."""
 
 import json
 from pathlib import Path
@@ -98,7 +98,7 @@ from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
         ),
     ],
 )
-def test_values_that_do_not_go_together_are_refused_with_the_remedy(values: dict[str, Any], want: str) -> None:
+def test_incompatible_values_are_rejected_with_the_remedy(values: dict[str, Any], want: str) -> None:
     with pytest.raises(HelmError, match=want):
         render(values)
 
@@ -202,7 +202,7 @@ def test_every_value_has_a_type_and_every_property_a_default() -> None:
     }
 
 
-def test_nothing_in_the_schema_is_open_but_what_kubernetes_defines() -> None:
+def test_only_objects_that_kubernetes_defines_are_open_in_the_schema() -> None:
     def check(node: object, path: str) -> list[str]:
         found = []
         if isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""The generated CRDs on a real API server: it takes them whole, and then takes and refuses what it should."""
+"""The generated CRDs on a real API server: it accepts them and valid objects, and rejects invalid ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def crd_api(api: KubeClient) -> KubeClient:
 
 @pytest.fixture
 def quiet_namespace(crd_api: KubeClient) -> Iterator[str]:
-    """A namespace that no controller of the session serves, so that no other process writes a status."""
+    """A namespace that no running controller serves, so that no other process writes a status."""
     with crd_api.namespace(labels={"e2e-controller": "own"}) as name:
         yield name
 
@@ -48,13 +48,13 @@ def test_every_crd_is_established_and_structural(crd_api: KubeClient) -> None:
         assert got == {"NamesAccepted": "True", "Established": "True"}, kind.name
 
 
-def test_every_good_object_is_accepted_whole(crd_api: KubeClient) -> None:
+def test_every_valid_object_is_accepted_unchanged(crd_api: KubeClient) -> None:
     for case in [*GOOD, *LATE, *(case for case in recorded() if not is_refused(case))]:
         got = dry_run(crd_api, case)
         assert got["spec"] == case.spec, case.title
 
 
-def test_every_bad_object_is_refused_at_its_field(crd_api: KubeClient) -> None:
+def test_every_invalid_object_is_rejected_with_its_field(crd_api: KubeClient) -> None:
     for case in BAD:
         with pytest.raises(KubeApiError) as caught:
             dry_run(crd_api, case)
@@ -62,7 +62,7 @@ def test_every_bad_object_is_refused_at_its_field(crd_api: KubeClient) -> None:
         assert case.path in str(caught.value), case.title
 
 
-def test_recorded_object_that_no_release_could_serve_is_refused(crd_api: KubeClient) -> None:
+def test_recorded_object_that_no_release_could_serve_is_rejected(crd_api: KubeClient) -> None:
     refused = [case for case in recorded() if is_refused(case)]
     assert {case.title for case in refused} == REFUSED.keys()
     for case in refused:
@@ -97,7 +97,7 @@ def test_status_keeps_every_field_and_shows_in_the_columns(crd_api: KubeClient, 
 
 
 def state_columns(api: KubeClient, kind: str, namespace: str) -> list[str]:
-    """Return what `kubectl get -o wide` shows of the state of the object `a`."""
+    """Return the state columns of `kubectl get -o wide` for the object `a`."""
     path = api.resource(f"{GROUP}/{VERSION}/{kind}").path(namespace, "a")
     table = api.request("GET", path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
     names = [column["name"] for column in table["columnDefinitions"]]

@@ -1,4 +1,4 @@
-"""The image and the scripts around it: pinned, unprivileged, and nothing fetched unchecked."""
+"""The image and its scripts: pinned, unprivileged, and without unverified downloads."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from e2e.charts.kinds import ROOT
 
 
-def test_the_image_is_pinned_unprivileged_and_fetches_nothing_unchecked() -> None:
+def test_the_image_is_pinned_unprivileged_and_verifies_downloads() -> None:
     text = (ROOT / "deploy" / "Dockerfile").read_text()
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
     final = lines[max(number for number, line in enumerate(lines) if line.startswith("FROM ")) :]
@@ -24,7 +24,7 @@ def test_the_image_is_pinned_unprivileged_and_fetches_nothing_unchecked() -> Non
     assert any("pip wheel --no-deps --no-build-isolation" in line for line in lines)
 
 
-def test_the_image_is_built_with_what_is_locked() -> None:
+def test_the_image_is_built_with_the_locked_dependencies() -> None:
     def pins(file: Path) -> set[str]:
         return set(re.findall(r"^[a-z0-9_.-]+==\S+", file.read_text(), re.MULTILINE))
 

@@ -1,6 +1,6 @@
-"""The quick start of the documents, run as it stands: every command, and what the page says it prints.
+"""The quick start of the documentation, run unchanged: every command, and the output shown on the page.
 
-It uses the ports that the page names, which are free in the network namespace of these tests.
+It uses the ports on the page, which are free in the network namespace of these tests.
 """
 
 import subprocess
@@ -11,21 +11,21 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[3]
 PAGE = PROJECT / "docs" / "tutorial" / "quick-start.md"
 BOUND = 180.0
-"""Seconds that the page promises at most."""
+"""Maximum number of seconds stated on the page."""
 MARK = "--- end of command"
 CLEAN_UP = "trap 'jobs -p | xargs --no-run-if-empty kill 2>/dev/null || :' EXIT"
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the page and what it prints, by the page; empty: the page does not say."""
+    """A command of the page and its output on the page; empty if the page does not show any."""
 
     text: str
     prints: str
 
 
 def commands(page: str) -> Iterator[Command]:
-    """Yield the commands of the console blocks in their order."""
+    """Yield the commands of the console blocks in order."""
     for block in page.split("```console\n")[1:]:
         lines: list[str] = []
         for part in ("\n" + block.partition("```")[0]).split("\n$ ")[1:]:
@@ -35,7 +35,7 @@ def commands(page: str) -> Iterator[Command]:
 
 
 def script(steps: list[Command]) -> str:
-    """Return a script that stops at the first command that fails; what is left in the background ends with it."""
+    """Return a script that stops at the first failing command; background processes end with it."""
     parts = ["set -e", CLEAN_UP]
     for step in steps:
         parts += [step.text, f"echo '{MARK}'"]

@@ -31,14 +31,14 @@ BURSTS = 20
 
 
 class Audit:
-    """What one account asked of the API server."""
+    """The requests of one account to the API server."""
 
     def __init__(self, log: Path, namespace: str, account: str) -> None:
         self._log = log
         self._user = f"system:serviceaccount:{namespace}:{account}"
 
     def events(self) -> Iterator[Mapping[str, Any]]:
-        """Yield its requests; those in progress too."""
+        """Yield its requests, including those in progress."""
         for line in whole_lines(self._log):
             if self._user in line:
                 event = json.loads(line)
@@ -46,7 +46,7 @@ class Audit:
                     yield event
 
     def refused(self) -> list[str]:
-        """Return what it was not allowed."""
+        """Return its forbidden requests."""
         return [
             f"{event['verb']} {event['requestURI']}"
             for event in self.events()
@@ -54,11 +54,11 @@ class Audit:
         ]
 
     def uses(self, right: Right) -> bool:
-        """Whether it made use of a right."""
+        """Whether it used a permission."""
         return any(_is_covered(event, right) for event in self.events())
 
     def unused(self, rights: Sequence[Right]) -> list[Right]:
-        """Return the rights that it did not use."""
+        """Return the permissions that it did not use."""
         events = [event for event in self.events() if "objectRef" in event]
         return [right for right in rights if not any(_is_covered(event, right) for event in events)]
 
@@ -75,7 +75,7 @@ def _is_covered(event: Mapping[str, Any], right: Right) -> bool:
 
 
 class RbacHarness:
-    """A stage with a controller that runs as the chart has it."""
+    """An environment with a controller that runs as in the chart."""
 
     def __init__(self, stage: Stage, cluster: LocalCluster, values: Mapping[str, Any], *, name: str) -> None:
         self.stage = stage
@@ -87,7 +87,7 @@ class RbacHarness:
         account = find(self.manifests, "ServiceAccount")["metadata"]["name"]
         kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
         self._applied = [each for each in self.manifests if each["kind"] in kinds]
-        # The ConfigMap with plugin metadata is of the chart as well.
+        # The ConfigMap with plugin metadata is part of the chart, too.
         metadata = [each for each in self.manifests if each["metadata"]["name"].endswith("-plugin-metadata")]
         self._applied += [each for each in metadata if each["kind"] == "ConfigMap"]
         stage.api.apply(self._applied, strict=True)
@@ -99,7 +99,7 @@ class RbacHarness:
         """Start the controller with the settings of the chart, except for the locations on this machine."""
         settings = yaml.safe_load(find(self.manifests, "ConfigMap", self._config_name)["data"]["config.yaml"])
         kubernetes = settings["kubernetes"]
-        # In a Pod this is the namespace of the release by itself.
+        # In a Pod, this is the namespace of the release by default.
         kubernetes["election"]["namespace"] = self.stage.namespace
         kubernetes["kubeconfig"] = str(self._kubeconfig)
         gateways, gateway_api = {self.cluster: self.stage.gateway}, settings["gateway_api"]
@@ -111,14 +111,14 @@ class RbacHarness:
         return name
 
     def close(self) -> None:
-        """Remove what is outside the stage's namespace."""
+        """Remove the objects outside the story's namespace."""
         for each in self._applied:
             if each["kind"].startswith("ClusterRole"):
                 self.stage.api.delete(each["kind"], each["metadata"]["name"])
         self.stage.api.delete("ApisixClusterConfig", self.cluster)
 
     def objects(self) -> list[Manifest]:
-        """Return an object of every kind, each of them right."""
+        """Return a valid object of every kind."""
         leaf = CA().issue_cert(self.stage.host)
         pair = {"tls.crt": leaf.cert_chain_pems[0].bytes().decode(), "tls.key": leaf.private_key_pem.bytes().decode()}
         header = {"name": "response-rewrite", "enable": True, "config": {"headers": {"set": {"X-A": "b"}}}}
@@ -145,12 +145,12 @@ class RbacHarness:
         return found
 
     def custom(self, kind: str, spec: Mapping[str, Any]) -> Manifest:
-        """Return a custom resource; the one that stands for a cluster has its name."""
+        """Return a custom resource; an ApisixClusterConfig has the name of its cluster."""
         name = self.cluster if kind == "ApisixClusterConfig" else "web"
         return {"apiVersion": "apisix.apache.org/v2", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
     def until_all_are_well(self) -> None:
-        """Wait until traffic flows, and every object says that its records in sync where it may."""
+        """Wait until traffic flows, and every object with a condition reports that it is synced."""
         self.stage.traffic.until_status(200, self.stage.host)
         self.stage.traffic.until_status(200, f"i.{self.stage.host}")
         records = self.stage.gateway.records
@@ -161,7 +161,7 @@ class RbacHarness:
             self.stage.api.wait(kind, name, says("True"), "to be synced", namespace=self.stage.namespace)
 
     def make_statuses_conflict(self, right: Right) -> None:
-        """Change objects faster than the controller follows, until it had to read one that changed under its hands."""
+        """Change objects faster than the controller updates statuses, until it had to re-read one after a conflict."""
         kind = next(each for each in KINDS if right.resource.startswith(each.lower()))
         name = self.cluster if kind == "ApisixClusterConfig" else "web"
         namespace = "" if kind == "ApisixClusterConfig" else self.stage.namespace
@@ -174,7 +174,7 @@ class RbacHarness:
                 return
 
     def repeat_a_mistake(self) -> None:
-        """Make the same mistake twice: its second Event is the first one, counted on."""
+        """Make the same mistake twice: the second time, the count of the first Event increases."""
         good, bad = route(self.stage.host), route(self.stage.host, plugins={"no-such-plugin": {"a": 1}})
         for _ in range(2):
             self.stage.apply(bad)
@@ -183,7 +183,7 @@ class RbacHarness:
             self.stage.wait_route(says("True"), "to be well")
 
     def repeat_a_mistake_outside_namespaces(self) -> None:
-        """Take a plugin from the ApisixClusterConfig twice, whose Events stand in the namespace default."""
+        """Remove a plugin from the ApisixClusterConfig twice; its Events are in the namespace default."""
         rule = self.custom("ApisixGlobalRule", {"plugins": [{"name": "prometheus", "enable": True}]})
         rule["metadata"]["name"] = "contender"
         for _ in range(2):
@@ -222,14 +222,14 @@ def granting(cluster_api: KubeClient) -> Iterator[None]:
 
 
 def check(harness: RbacHarness) -> None:
-    """Compare what was granted with what was used."""
+    """Compare the granted with the used permissions."""
     rights = granted(harness.manifests)
     gets = [right for right in rights if right.group == "apisix.apache.org" and right.verb == "get"]
     for right in harness.audit.unused(gets):
         harness.make_statuses_conflict(right)
     (controller,) = harness.stage.controllers
     assert controller.stop() == 0
-    # A lease that is there already is taken over with an update.
+    # An existing lease is taken over with an update.
     controller.start()
     wait_until(lambda: controller.leads, bool, "it to lead again")
     assert controller.stop() == 0
@@ -238,7 +238,7 @@ def check(harness: RbacHarness) -> None:
 
 
 def test_with_the_defaults_all_permissions_are_granted_and_used(harness: StartHarness) -> None:
-    # Nothing is published: the right to do so is for the LoadBalancer Service of the gateways.
+    # Nothing is published: that permission is for the LoadBalancer Service of the gateways.
     shown = harness({"config": {"status": {"publishService": ""}}})
     shown.start()
     shown.stage.serve()
@@ -272,7 +272,7 @@ def test_with_every_option_all_permissions_are_granted_and_used(harness: StartHa
         return list(((item or {}).get("status") or {}).get("loadBalancer", {}).get("ingress") or [])
 
     stage.api.wait("Ingress", "web", lambda item: bool(addresses(item)), "to show it", namespace=stage.namespace)
-    # Whose addresses they are is looked up before they are taken back.
+    # The owner of addresses is checked before they are removed.
     stage.api.delete("Service", "gw", namespace=stage.namespace)
     stage.api.wait("Ingress", "web", lambda item: not addresses(item), "to show none", namespace=stage.namespace)
     stage.apply(shown.custom("ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": True}]}))
@@ -289,7 +289,7 @@ def gateway_api(cluster_api: KubeClient) -> Iterator[None]:
 
 @pytest.mark.usefixtures("gateway_api")
 def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: StartHarness, stage: Stage) -> None:
-    # A name of its own: the shared controller would write the status of its GatewayClasses as well.
+    # A unique name: otherwise, the shared controller would also write the status of its GatewayClasses.
     controller_name = f"{stage.namespace}.example.org/controller"
     shown = harness({"config": {"gatewayAPI": {"enabled": "auto"}, "controllerName": controller_name}})
     shown.start()
@@ -333,7 +333,7 @@ def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: Star
     assert controller.stop() == 0
     rights = [each for each in granted(shown.manifests) if each.group == GROUP or each.resource == "configmaps"]
     unused = {each.verb for each in shown.audit.unused(rights) if each.group == GROUP}
-    assert unused <= {"get"}  # only conflicts make it read an object again
+    assert unused <= {"get"}  # it re-reads an object only after a conflict
     assert Right("", "configmaps", "list") not in shown.audit.unused(rights)
     assert shown.audit.refused() == []
 
@@ -357,7 +357,7 @@ def test_permissions_in_one_namespace_suffice_for_that_namespace(harness: StartH
     check(shown)
 
 
-def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(
+def test_a_namespace_without_permissions_prevents_readiness_and_is_reported(
     harness: StartHarness, stage: Stage
 ) -> None:
     with stage.another_namespace() as elsewhere:
@@ -377,7 +377,7 @@ def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(
         shown.until_all_are_well()
 
 
-def test_minimal_options_shrink_the_roles_without_refused_requests(harness: StartHarness) -> None:
+def test_minimal_options_reduce_the_roles_without_forbidden_requests(harness: StartHarness) -> None:
     config = {"leaderElection": {"disable": True}, "status": {"enabled": False}}
     shown = harness(merged({"config": config}, nested("deployment.replicas", 1)))
     resources = {right.resource for right in granted(shown.manifests)}

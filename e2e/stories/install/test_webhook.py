@@ -39,7 +39,7 @@ SPECS: Mapping[str, Manifest] = {
 
 @dataclass
 class Guarded:
-    """A namespace whose objects a webhook looks at."""
+    """A namespace whose objects a webhook validates."""
 
     api: KubeClient
     namespace: str
@@ -122,12 +122,12 @@ AGE = "apisix_ingress_controller_webhook_schema_age_seconds"
 
 
 def asked(controller: Controller) -> bool:
-    """Return whether the controller has read the schemas; their age may be nought."""
+    """Return whether the controller has read the schemas; their age may be 0."""
     return bool(controller.events("schemas.read"))
 
 
 def is_denied(guarded: Guarded, spec: Manifest) -> bool:
-    """Return whether the webhook is asked by now: the API server takes note of a registration a little later."""
+    """Return whether the webhook is active: the API server applies a registration with a delay."""
     try:
         guarded.send("ApisixRoute", "probe", spec)
     except KubeApiError:
@@ -169,9 +169,7 @@ def wrong(**config: Any) -> Manifest:
 
 
 @pytest.mark.parametrize("kind", ["ApisixRoute", "ApisixPluginConfig"])
-def test_wrong_plugin_configuration_is_denied_when_an_object_is_made_and_when_it_is_changed(
-    guarded: Guarded, kind: str
-) -> None:
+def test_wrong_plugin_configuration_is_denied_on_create_and_update(guarded: Guarded, kind: str) -> None:
     def spec(*plugins: Manifest) -> Manifest:
         routes = {"http": [rule("rule", {"paths": ["/*"]}, plugins=list(plugins))]}
         return routes if kind == "ApisixRoute" else {"plugins": list(plugins)}
@@ -196,7 +194,7 @@ def test_unknown_plugin_is_denied_with_the_nearest_name(guarded: Guarded) -> Non
 
 
 @pytest.mark.parametrize("kind", NAMESPACED)
-def test_class_of_an_object_may_be_given_but_not_changed(guarded: Guarded, kind: str) -> None:
+def test_class_of_an_object_may_be_set_but_not_changed(guarded: Guarded, kind: str) -> None:
     spec = SPECS[kind]  # a new kind needs an entry
     guarded.send(kind, "class", spec)
     guarded.send(kind, "class", {**spec, "ingressClassName": "apisix"})
@@ -236,7 +234,7 @@ def test_host_with_another_certificate_is_denied(guarded: Guarded) -> None:
     guarded.send("Ingress", "copy", ingress("copy"))
 
 
-def test_warnings_reach_who_applies_and_objects_may_come_in_any_order(guarded: Guarded) -> None:
+def test_warnings_are_returned_to_clients_and_objects_may_be_applied_in_any_order(guarded: Guarded) -> None:
     spec = {"http": [rule("rule", {"paths": ["/late"]}, "late", plugins=[plugin("key-auth", {}, secretRef="late")])]}
     got = guarded.send("ApisixRoute", "early", spec)
     where = "does not exist; create it or correct the name"
@@ -256,7 +254,7 @@ def test_warnings_reach_who_applies_and_objects_may_come_in_any_order(guarded: G
     ]
 
 
-def test_objects_of_other_namespaces_and_classes_are_let_through(guarded: Guarded) -> None:
+def test_objects_of_other_namespaces_and_classes_are_admitted(guarded: Guarded) -> None:
     bad = {"http": [rule("rule", {"paths": ["/*"]}, plugins=[plugin("no-such-plugin")])]}
     with guarded.api.namespace(labels=OWN) as elsewhere:
         assert guarded.send("ApisixRoute", "elsewhere", bad, namespace=elsewhere) == []
@@ -283,7 +281,7 @@ def test_an_absent_gateway_or_controller_delays_nothing(
         guarded.send("ApisixRoute", "web", route("/a/*"))
         guarded.gateway.stop()
         guarded.controller.start()
-        # The gateway is away: its schemas are not known.
+        # The gateway is unreachable, so its schemas are unknown.
         got = guarded.send("ApisixRoute", "web", route("/b/*"))
         assert "plugins were not checked: the schemas of gateway cluster default are unknown at present" in got
         guarded.gateway.start()

@@ -1,7 +1,7 @@
-"""Stories of the admission webhook as the chart has it: registration, certificate, and the controller's settings.
+"""Stories of the admission webhook as installed by the chart: registration, certificate, and settings.
 
-Nothing of a render is changed but what stands for the machinery of a real cluster: files are where a process finds
-them instead of a Pod, and the Service leads to this machine without a proxy that would do so.
+The rendered manifests are only adapted to the missing parts of a cluster: files are on this machine instead of in a
+Pod, and the Service points to this machine because there is no kube-proxy.
 """
 
 import base64
@@ -42,7 +42,7 @@ def rendered(gateway: DevGateway, namespace: str) -> list[Manifest]:
 
 
 def configure(controller: Controller, manifests: Sequence[Manifest], folder: Path, listen: str) -> None:
-    """Give a controller the settings of the chart, with its files in a folder and addresses that are free here."""
+    """Configure a controller with the settings of the chart, with its files in a folder and free addresses."""
     mine = yaml.safe_load(controller.config.read_text())
     text = find(manifests, "ConfigMap")["data"]["config.yaml"].replace(FOLDER, str(folder))
     settings = yaml.safe_load(text)
@@ -66,7 +66,7 @@ def files(manifests: Sequence[Manifest]) -> dict[str, bytes]:
 
 
 def register(api: KubeClient, manifests: Sequence[Manifest], port: int) -> None:
-    """Register the webhook as rendered; its Service is this machine, on a port that is free."""
+    """Register the webhook as rendered, but with this machine and a free port as its Service."""
     hook = find(manifests, WEBHOOKS)
     service = hook["webhooks"][0]["clientConfig"]["service"]
     meta = find(manifests, "Service", service["name"])["metadata"]
@@ -95,7 +95,7 @@ def guarded(cluster_api: KubeClient, kubeconfig: Path, tmp_path_factory: pytest.
         yield guarded
 
 
-def test_what_is_wrong_is_denied(guarded: Guarded) -> None:
+def test_invalid_objects_are_denied(guarded: Guarded) -> None:
     assert "spec.externalNodes[0].name: 'Not A Host' is neither" in guarded.denied("ApisixUpstream", "nodes", NODES)
     assert not guarded.exists("ApisixUpstream", "nodes")
     route = {"http": [rule("rule", {"paths": ["/*"]}, plugins=[plugin("promtheus")])]}
@@ -139,7 +139,7 @@ def test_permissions_for_cluster_configs_are_checked_without_a_namespace(guarded
     assert guarded.controller.metric(REQUESTS, kind="ApisixClusterConfig") == 1
 
 
-def test_while_the_controller_is_away_objects_are_admitted_and_reported_afterwards(guarded: Guarded) -> None:
+def test_without_a_controller_objects_are_admitted_and_reported_afterwards(guarded: Guarded) -> None:
     guarded.controller.stop()
     assert guarded.send("ApisixUpstream", "bad", NODES) == []
     guarded.controller.start()

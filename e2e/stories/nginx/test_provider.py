@@ -1,4 +1,4 @@
-"""Ingresses of ingress-nginx beside a live ingress-nginx: they are served, and nothing in them is changed."""
+"""Ingresses of ingress-nginx alongside a live ingress-nginx: they are served and not modified."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX = "nginx.ingress.kubernetes.io"
 
 
 def ingress(stage: Stage, name: str = "web", path: str = "/", **annotations: str) -> Manifest:
-    """Return an Ingress of ingress-nginx; underscores in names of annotations are dashes."""
+    """Return an Ingress of ingress-nginx; underscores in names of annotations become dashes."""
     backend = {"service": {"name": "web", "port": {"number": 80}}}
     given = {f"{PREFIX}/{key.replace('_', '-')}": text for key, text in annotations.items()}
     paths = [{"path": path, "pathType": "Prefix", "backend": backend}]
@@ -28,7 +28,7 @@ def ingress(stage: Stage, name: str = "web", path: str = "/", **annotations: str
 
 
 def start(stage: Stage, **settings: Any) -> Controller:
-    """Start a controller that serves the class of the namespace, which a live ingress-nginx would have made."""
+    """Start a controller that serves the class of the namespace, which a live ingress-nginx would have created."""
     controller = f"k8s.io/{stage.namespace}"
     spec = {"controller": controller}
     kind = {"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "metadata": {"name": stage.namespace}}
@@ -43,7 +43,7 @@ def config(stage: Stage, **data: str) -> None:
     stage.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "nginx"}, "data": given})
 
 
-def test_an_ingress_of_nginx_is_served_and_its_status_is_left_alone(stage: Stage) -> None:
+def test_an_ingress_of_nginx_is_served_and_its_status_is_not_written(stage: Stage) -> None:
     stage.serve()
     stage.apply(ingress(stage, rewrite_target="/new"))
     show(stage, "Ingress", "web", ONE)
@@ -69,7 +69,7 @@ def test_a_change_of_the_configmap_takes_effect(stage: Stage) -> None:
     stage.traffic.until_status(403, stage.host, "/x", headers={"User-Agent": "any"})
 
 
-def test_what_is_not_served_is_named_in_an_event_and_the_rest_of_the_host_is_served(stage: Stage) -> None:
+def test_an_event_names_unsupported_settings_and_the_rest_of_the_host_is_served(stage: Stage) -> None:
     stage.serve()
     stage.apply(ingress(stage))
     stage.apply(ingress(stage, "closed", "/closed", enable_modsecurity="true"))

@@ -24,7 +24,7 @@ NOT_IN_THE_DEVELOPMENT_GATEWAY = frozenset(
         *("limit-conn", "workflow", "client certificate", "HTTP/2"),
     }
 )
-"""What the development gateway does not run. Cases with it are replayed against a real APISIX only."""
+"""Features that the development gateway does not simulate. Cases with them are replayed against a real APISIX only."""
 
 UNLIKE_APISIX = {
     "annotation-number-forms": "a slow endpoint is not asked again",
@@ -65,7 +65,7 @@ DIFFERENT_FOR_ALL = {
     "ssl-passthrough-other-host": "With `--enable-ssl-passthrough`, ingress-nginx may report 127.0.0.1",
     "tls-wildcard-host": "one level below a wildcard certificate",
 }
-"""Cases with a difference for every host → the words for it in docs/reference/ingress-nginx.md."""
+"""Cases with a difference for every host → its description in docs/reference/ingress-nginx.md."""
 
 PAGE = Path(__file__).parents[3] / "docs/reference/ingress-nginx.md"
 
@@ -77,7 +77,7 @@ def test_the_reference_page_names_the_differences_for_every_host() -> None:
 
 
 PARTS = 16
-"""The cases are replayed in this many tests."""
+"""The number of tests among which the cases are divided."""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ NATIVE = (
 """Cases that are replayed with the manifests of `migrate --write`."""
 
 DIFFERENT_IN_MANIFESTS = {"path-encoded", "regex-encoded", "whitelist-forwarded", "whitelist-forwarded-proxy-cidr"}
-"""Those of them that the development gateway serves differently with the provider, too."""
+"""Of these, the cases that the development gateway serves differently with the provider, too."""
 
 
 async def _replayed_native(gateway: DevGateway, target: Target) -> list[Result]:

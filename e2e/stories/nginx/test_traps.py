@@ -1,4 +1,4 @@
-"""What other implementations of ingress-nginx's annotations got wrong: each story is a trap that broke one of them."""
+"""Known bugs in other implementations of ingress-nginx's annotations: each story covers one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from e2e.story import Stage, through
 
 
 def of_service(item: Manifest, service: str) -> Manifest:
-    """Return an Ingress with another Service behind its paths."""
+    """Return an Ingress with another Service as its backend."""
     for rule in item["spec"]["rules"]:
         for path in rule["http"]["paths"]:
             path["backend"]["service"]["name"] = service
     return item
 
 
-def test_a_canary_leaves_longer_paths_of_another_service_alone(stage: Stage) -> None:
+def test_a_canary_does_not_affect_longer_paths_of_another_service(stage: Stage) -> None:
     for name in ("web", "next", "api"):
         stage.serve(name)
     stage.apply(ingress(stage))

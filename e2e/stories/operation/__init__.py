@@ -1,1 +1,1 @@
-"""What people see of the controller: commands, logs, the status page."""
+"""The user interfaces of the controller: commands, logs, the status page."""

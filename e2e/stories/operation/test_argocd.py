@@ -16,7 +16,7 @@ CHECK = "resource.customizations.health.apisix.apache.org_*"
 
 
 def script() -> str:
-    """Return the check as the page has it."""
+    """Return the check from the page."""
     (block,) = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL) if CHECK in text]
     return str(yaml.safe_load(textwrap.dedent(block))["data"][CHECK])
 
@@ -47,7 +47,7 @@ def route(*conditions: Condition, generation: int = 2) -> Any:
         (route(Condition("True", "Else", "fine", 2, type="Other")), "Progressing: waiting for the controller"),
     ],
 )
-def test_health_follows_the_condition_of_the_present_generation(item: Any, want: str) -> None:
+def test_health_follows_the_condition_of_the_current_generation(item: Any, want: str) -> None:
     assert health(script(), [item]) == [want]
 
 

@@ -1,4 +1,4 @@
-"""The search for secrets finds what is shown: each place is given one, and named."""
+"""The search for secrets finds leaks: each place leaks one secret and is reported."""
 
 import base64
 import sys
@@ -18,7 +18,7 @@ PLACES = ("Event", "ConfigMap", "ApisixRoute")
 
 
 def shown_in(kind: str, namespace: str) -> Manifest:
-    """Return an object that shows the secret."""
+    """Return an object that leaks the secret."""
     meta = {"name": "leaky", "namespace": namespace}
     if kind == "Event":
         about = {"kind": "Pod", "name": "web", "namespace": namespace}
@@ -30,7 +30,7 @@ def shown_in(kind: str, namespace: str) -> Manifest:
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_a_secret_that_the_api_server_shows_is_found(cluster_api: KubeClient, kind: str) -> None:
+def test_a_secret_in_an_object_is_found(cluster_api: KubeClient, kind: str) -> None:
     search = Search()
     search.canaries.plant_from({"kind": "Secret", "metadata": {"name": "words"}, "stringData": {"word": SECRET}})
     with cluster_api.namespace(labels={"e2e-controller": "own"}) as namespace:
@@ -45,7 +45,7 @@ def test_a_secret_that_the_api_server_shows_is_found(cluster_api: KubeClient, ki
 
 
 class Leaky(Controller):
-    """A program that shows its admin key everywhere; it is not searched but here."""
+    """A program that leaks its admin key everywhere; only this module searches it."""
 
     def __init__(self, root: Path, key: str) -> None:
         self.name = "leaky"

@@ -39,13 +39,13 @@ class Shell:
         return asyncio.run(self.cli.beside(command, *arguments, *where, "--config", str(self.config)))
 
     def json(self, command: str, *arguments: str) -> tuple[int, Any]:
-        """Return exit status and document."""
+        """Return the exit status and the document."""
         got = self(command, *arguments, "-o", "json")
         assert got.returncode in (0, 1), got.stderr
         return got.returncode, json.loads(got.stdout)
 
     def checks(self, *arguments: str) -> dict[str, list[tuple[str, str]]]:
-        """Return what doctor found: name → level and message."""
+        """Return the findings of doctor: name → level and message."""
         found: dict[str, list[tuple[str, str]]] = {}
         for check in self.json("doctor", *arguments)[1]["checks"]:
             found.setdefault(check["name"], []).append((check["level"], f"{check['message']} {check['fix']}"))
@@ -58,7 +58,7 @@ def named(reference: dict[str, str]) -> str:
 
 
 def shell(stage: Stage, folder: Path, **changes: Any) -> Shell:
-    """Return who runs commands with the settings of the stage's controller, some of them changed."""
+    """Return a runner of commands with the settings of the story's controller, some of them changed."""
     settings = yaml.safe_load(stage.controllers[0].config.read_text())
     config = folder / "asked.yaml"
     config.write_text(yaml.safe_dump(merged(settings, changes)))
@@ -71,7 +71,7 @@ def levels(checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
 
 
 def expiring(host: str) -> Manifest:
-    """Return a Secret with a certificate that ends soon."""
+    """Return a Secret with a certificate that expires soon."""
     leaf = CA().issue_cert(host, not_after=datetime.now(UTC) + timedelta(days=3))
     pair = {"tls.crt": leaf.cert_chain_pems[0].bytes().decode(), "tls.key": leaf.private_key_pem.bytes().decode()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "soon"}, "stringData": pair}
@@ -91,7 +91,7 @@ def test_every_command_reports_a_healthy_setup(stage: Stage, tmp_path: Path) -> 
     well(stage)
     ask = shell(stage, tmp_path)
     for kind in ("ApisixRoute", "Ingress"):
-        # A process of its own, as in a pipeline.
+        # A separate process, as in a pipeline.
         arguments = ("wait", kind, f"{stage.namespace}/web", "--for=live", "--timeout", "20s")
         got = ask.cli(*arguments, "--controller-namespace", "default", "--config", str(ask.config))
         assert (got.returncode, got.stdout, got.stderr) == (0, f"{kind} {stage.namespace}/web is live\n", "")
@@ -109,7 +109,7 @@ def test_every_command_reports_a_healthy_setup(stage: Stage, tmp_path: Path) -> 
     assert "OK   crds: all 7 are installed" in got.stdout
 
 
-def test_the_tree_leads_from_a_host_to_pods_with_their_owners(stage: Stage, tmp_path: Path) -> None:
+def test_the_tree_shows_the_path_from_a_host_to_pods_with_owners(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     ask = shell(stage, tmp_path)
     code, tree = ask.json("tree", stage.host)
@@ -131,7 +131,7 @@ def test_the_tree_leads_from_a_host_to_pods_with_their_owners(stage: Stage, tmp_
     assert f'(["{stage.host}"])' in ask("tree", "ar", f"{stage.namespace}/web", "--mermaid").stdout
 
 
-def test_what_is_broken_is_named_with_its_reason(stage: Stage, tmp_path: Path) -> None:
+def test_problems_are_reported_with_their_reasons(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     stage.apply(
         [
@@ -175,7 +175,7 @@ def test_an_ingress_that_names_an_absent_service_is_not_live(stage: Stage, tmp_p
     assert stage.traffic.send(f"j.{stage.host}").status == 404
 
 
-def test_a_gateway_that_was_edited_or_is_away_is_reported(stage: Stage, tmp_path: Path) -> None:
+def test_manual_edits_and_an_unreachable_gateway_are_reported(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     stage.controllers[0].stop()
     stage.gateway.put("/routes/foreign", {"uri": "/x", "upstream": {"nodes": {"127.0.0.1:1": 1}, "type": "roundrobin"}})
@@ -196,7 +196,7 @@ def test_a_gateway_that_was_edited_or_is_away_is_reported(stage: Stage, tmp_path
     assert levels(ask.checks())["gateway default"] == "FAIL"
 
 
-def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -> None:
+def test_wait_continues_while_the_gateway_is_unreachable(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     ask = shell(stage, tmp_path)
     stage.gateway.stop()
@@ -204,7 +204,7 @@ def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -
     stage.wait_route(says("False", "Connection refused"), "to report the outage", name="late")
     unwell = {named(each["object"]): each["state"] for each in ask.json("status")[1]["items"]}
     assert unwell[f"ApisixRoute {stage.namespace}/late"] == "waiting"
-    # A refusal would have ended it after three seconds.
+    # A rejection would have ended it after three seconds.
     code, waited = ask.json("wait", "ar", f"{stage.namespace}/late", "--timeout", "4s")
     assert (code, waited["outcome"]) == (1, "timed out")
     assert "Connection refused" in waited["message"]
@@ -214,7 +214,7 @@ def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -
     assert stage.traffic.send(f"l.{stage.host}").status == 200
 
 
-def test_a_wrong_key_and_an_api_server_that_is_away_are_reported(stage: Stage, tmp_path: Path) -> None:
+def test_a_wrong_key_and_an_unreachable_api_server_are_reported(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     ask = shell(stage, tmp_path)
     ((level, words),) = ask.checks("--admin-key", "not-the-key-at-all")["gateway default"]
@@ -247,10 +247,10 @@ def test_doctor_names_the_missing_permission_of_a_service_account(
     election = {"namespace": stage.namespace, "name": lease}
     own = {"controller_name": "apisix-ingress", "election": election}
     ask = shell(stage, tmp_path, kubernetes=own)
-    # Its own namespace is that of the settings here.
+    # Here, its own namespace comes from the settings.
     arguments = ("doctor", "--config", str(ask.config), "--account", account)
     try:
-        # The API server learns of roles by a watch.
+        # The API server reads roles from a watch.
         wait_until(lambda: rights(ask, arguments)["level"], lambda got: got == "OK", "the roles to count")
         (binding,) = (each for each in applied if each["kind"] == "ClusterRoleBinding")
         stage.api.delete("ClusterRoleBinding", binding["metadata"]["name"])
@@ -263,7 +263,7 @@ def test_doctor_names_the_missing_permission_of_a_service_account(
 
 
 def rights(ask: Shell, arguments: Sequence[str]) -> Any:
-    """Return the check on rights."""
+    """Return the check of permissions."""
     _, document = asyncio.run(ask.cli.json(*arguments))
     (found,) = (check for check in document["checks"] if check["name"] == "rights")
     return found
@@ -285,7 +285,7 @@ CHARTS: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-def test_the_rights_that_doctor_asks_for_are_those_that_the_chart_grants(chart: str, tmp_path: Path) -> None:
+def test_doctor_checks_exactly_the_permissions_that_the_chart_grants(chart: str, tmp_path: Path) -> None:
     manifests = render(merged(WITH_KEY, CHARTS[chart]))
     name = find(manifests, "Deployment")["metadata"]["name"]
     config = tmp_path / "config.yaml"
@@ -304,7 +304,7 @@ def secret(name: str, **data: str) -> Manifest:
 def test_no_secret_is_in_a_bundle_and_its_objects_can_be_translated_again(
     stage: Stage, tmp_path: Path, canary_search: Search
 ) -> None:
-    # What stands in specs is no secret to whoever may read them: only the bundle is searched for it.
+    # Values in specs are not secret to users who may read them: only the bundle is searched for them.
     inline = Canaries()
     words = {name: f"planted-{name}-{stage.mark}" for name in ("pass", "jwt", "code", "header", "token", "note", "log")}
     for name, word in words.items():

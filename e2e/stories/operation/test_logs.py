@@ -1,4 +1,4 @@
-"""Stories of the log: whatever users write, a line is one line, and a terminal shows what is there."""
+"""Stories of the log: text of users neither breaks log lines nor controls the terminal."""
 
 import json
 import re
@@ -21,7 +21,7 @@ CONSOLE_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z? \[\w+ *\] ")
 
 
 def odd_objects(stage: Stage) -> list[Manifest]:
-    """Return objects with such a text wherever the API server takes one."""
+    """Return objects with control characters wherever the API server accepts them."""
     ingress = {"ingressClassName": "apisix", "defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
     names = ("auth-type", "upstream-scheme", "rewrite-target-regex", "http-redirect-code", "plugin-config-name")
     annotations = {ANNOTATION + name: FORGED for name in names}
@@ -46,7 +46,7 @@ def custom(kind: str, version: str, spec: Manifest, *, name: str = "odd", **meta
 
 
 def logging_as(stage: Stage, format: str) -> Controller:
-    """Start a controller that logs in a format."""
+    """Start a controller with a log format."""
     controller = stage.start()
     controller.stop()
     settings = yaml.safe_load(controller.config.read_text())
@@ -58,7 +58,7 @@ def logging_as(stage: Stage, format: str) -> Controller:
 
 
 @pytest.mark.parametrize("format", ["json", "console"])
-def test_what_users_write_stays_within_its_line(stage: Stage, format: str) -> None:
+def test_text_of_users_stays_within_its_log_line(stage: Stage, format: str) -> None:
     controller = logging_as(stage, format)
     stage.serve()
     stage.apply(odd_objects(stage))

@@ -1,1 +1,1 @@
-"""What the stories stand on: the local cluster, and the client for the API server."""
+"""The foundation of the stories: the local cluster, and the client for the API server."""

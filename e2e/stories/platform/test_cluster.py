@@ -1,4 +1,4 @@
-"""The ground the stories stand on: the cluster starts, pods become endpoints, and changes of pods reach the slices."""
+"""The foundation of the stories: the cluster starts, pods become endpoints, and changes of pods reach the slices."""
 
 import contextlib
 import dataclasses
@@ -50,7 +50,7 @@ spec: {size: 1}
 
 
 def conditions_by_address(api: KubeClient, namespace: str, service: str) -> dict[str, dict[str, bool]]:
-    """Return address → its conditions, as the EndpointSlices of a Service have them."""
+    """Return address → conditions in the EndpointSlices of a Service."""
     slices = api.objects("EndpointSlice", namespace=namespace, labels=f"kubernetes.io/service-name={service}")
     return {
         address: endpoint["conditions"]
@@ -93,7 +93,7 @@ def test_pods_become_endpoints_and_endpoint_slices(api: KubeClient, namespace: s
     api.wait("Endpoints", "web", lambda o: subset_addresses(o) == want, f"to have {want}", namespace=namespace)
 
 
-def test_a_pod_answers_on_its_address_and_repeats_the_request(pods: PodFactory) -> None:
+def test_a_pod_responds_on_its_address_and_repeats_the_request(pods: PodFactory) -> None:
     pod = pods.create("echo", ports={"http": 80, "admin": 9000})
     reply = httpx.post(pod.url("/a/b?c=d", port="admin"), content="hello", headers={"X-Test": "1"}, trust_env=False)
     got = reply.json()
@@ -109,7 +109,7 @@ def test_a_pod_answers_on_its_address_and_repeats_the_request(pods: PodFactory) 
     assert httpx.get(pod.url("/status/503"), trust_env=False).status_code == 503
 
 
-async def test_a_pod_says_back_what_a_websocket_says(pods: PodFactory) -> None:
+async def test_a_pod_echoes_websocket_messages(pods: PodFactory) -> None:
     import aiohttp
 
     pod = pods.create("echo")
@@ -136,7 +136,7 @@ def test_a_terminating_pod_serves_until_it_is_deleted_and_is_shown_as_terminatin
     pod = pods.create("web")
     pods.service("web", {"app": "web"})
     await_ready(api, namespace, "web", addresses(pod))
-    # It stays until it was seen, however late its endpoint is updated.
+    # It stays until the assertion below, however late its endpoint is updated.
     pods.terminate(pod, grace=STOP_TIMEOUT)
     want = {pod.address: {"ready": False, "serving": True, "terminating": True}}
     wait_until(lambda: conditions_by_address(api, namespace, "web"), lambda got: got == want, str(want))
@@ -182,7 +182,7 @@ def test_scaling_down_ends_the_newest_pods(api: KubeClient, namespace: str, pods
     await_ready(api, namespace, "web", addresses(first))
 
 
-def test_a_dual_stack_pod_answers_on_ipv6_and_gets_a_slice_of_each_family(
+def test_a_dual_stack_pod_responds_on_ipv6_and_gets_a_slice_of_each_family(
     api: KubeClient, namespace: str, pods: PodFactory
 ) -> None:
     pod = pods.create("web", dual_stack=True)
@@ -201,7 +201,7 @@ def test_a_custom_resource_can_be_applied_with_its_definition(api: KubeClient, n
     assert api.find("Widget", "small", namespace=namespace) is None
 
 
-def test_a_service_account_may_do_what_its_role_says_and_leaves_an_audit_trail(
+def test_a_service_account_has_its_role_and_its_requests_are_audited(
     local_cluster: LocalCluster, api: KubeClient, namespace: str
 ) -> None:
     api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}, namespace=namespace)
@@ -230,7 +230,7 @@ def test_a_service_account_may_do_what_its_role_says_and_leaves_an_audit_trail(
     assert got == {("list", "services"), ("list", "secrets")}
 
 
-def test_objects_outlive_a_killed_api_server_and_controllers_work_at_once_after_it(
+def test_objects_and_controllers_survive_a_killed_api_server(
     local_cluster: LocalCluster, api: KubeClient, namespace: str, pods: PodFactory
 ) -> None:
     one = pods.create("one", labels={"app": "web"})
@@ -258,7 +258,7 @@ def test_a_cluster_that_cannot_start_shows_the_end_of_the_log(tmp_path: Path) ->
     assert cluster.apiserver.pid is None
 
 
-def test_a_published_port_answers_outside_its_namespace() -> None:
+def test_a_published_port_is_reachable_outside_its_namespace() -> None:
     port = free_port()
     server = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(port)]
     command = [sys.executable, "-m", "e2e.netns", "--publish", str(port), "--", *server]

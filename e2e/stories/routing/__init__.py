@@ -1,1 +1,1 @@
-"""What routes, Ingresses, upstreams, certificates, consumers and plugins do to requests."""
+"""The effect of routes, Ingresses, upstreams, certificates, consumers and plugins on requests."""

@@ -1,4 +1,4 @@
-"""Stories of Ingress annotations: what they do to requests, answers, upstreams."""
+"""Stories of Ingress annotations: their effect on requests, responses and upstreams."""
 
 import ssl
 
@@ -11,7 +11,7 @@ from e2e.scene import ANNOTATION, Scene, path, plugin, websocket
 
 
 def annotate(scene: Scene, text: str = "/", *, kind: str = "Prefix", **annotations: str) -> None:
-    """Apply the Ingress `web` with annotations; underscores stand for dashes."""
+    """Apply the Ingress `web` with annotations; underscores become dashes."""
     rules = {"host": scene.host, "http": {"paths": [path(text, "web", kind=kind)]}}
     scene.ingress("web", rules, annotations={key.replace("_", "-"): value for key, value in annotations.items()})
 
@@ -91,7 +91,7 @@ def test_methods_are_admitted_and_rejected(scene: Scene, annotations: dict[str, 
     }
 
 
-def test_plain_http_is_sent_to_https(scene: Scene) -> None:
+def test_plain_http_is_redirected_to_https(scene: Scene) -> None:
     scene.serve("web")
     annotate(scene, http_to_https="true")
     answer = scene.until_status(301, "/a?b=c")
@@ -106,7 +106,7 @@ def test_requests_are_redirected_with_a_code(scene: Scene) -> None:
     assert scene.until_status(308, "/ip").headers["location"] == "/anything/ip"
 
 
-def test_the_answer_is_rewritten(scene: Scene) -> None:
+def test_the_response_is_rewritten(scene: Scene) -> None:
     scene.serve("web")
     annotate(
         scene,
@@ -157,7 +157,7 @@ def test_an_unknown_scheme_is_skipped_and_reported(scene: Scene) -> None:
     assert (scene.record("upstreams", "web_80") or {})["scheme"] == "http"
 
 
-def test_a_slow_pod_runs_into_the_timeout(scene: Scene) -> None:
+def test_requests_to_a_slow_pod_time_out(scene: Scene) -> None:
     scene.serve("web")
     annotate(scene, upstream_read_timeout="1s", upstream_retries="0")
     scene.until_pod("web")
@@ -167,7 +167,7 @@ def test_a_slow_pod_runs_into_the_timeout(scene: Scene) -> None:
     assert (found["timeout"], found["retries"]) == ({"connect": 60, "send": 60, "read": 1}, 0)
 
 
-def test_settings_of_one_ingress_do_not_stick_to_another(scene: Scene) -> None:
+def test_settings_of_one_ingress_do_not_affect_another(scene: Scene) -> None:
     scene.serve("web", "other")
     annotate(scene, upstream_retries="3", upstream_read_timeout="7")
     scene.until_pod("web")
@@ -188,7 +188,7 @@ def test_a_plugin_config_is_applied_by_name(scene: Scene) -> None:
 
 def test_services_of_another_namespace_are_used(scene: Scene) -> None:
     with scene.api.namespace() as other:
-        # The pod's address is all that counts: an EndpointSlice without selector names it.
+        # Only the pod's address matters: an EndpointSlice of a Service without a selector contains it.
         pod = scene.pods.create("web")
         service = {"name": "web", "namespace": other}
         scene.api.apply({"apiVersion": "v1", "kind": "Service", "metadata": service, "spec": {"ports": [{"port": 80}]}})

@@ -191,7 +191,7 @@ def test_a_headless_service_is_served_by_its_pods(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("families", [["IPv4", "IPv6"], ["IPv6", "IPv4"]])
-def test_a_dual_stack_service_gives_each_pod_once_in_its_first_family(scene: Scene, families: list[str]) -> None:
+def test_a_dual_stack_service_has_each_pod_once_in_its_first_family(scene: Scene, families: list[str]) -> None:
     made = [scene.pods.create(name, labels={"app": "web"}, dual_stack=True) for name in ("a", "b")]
     scene.pods.service("web", {"app": "web"}, ipFamilyPolicy="RequireDualStack", ipFamilies=families)
     one(scene)
@@ -202,8 +202,8 @@ def test_a_dual_stack_service_gives_each_pod_once_in_its_first_family(scene: Sce
     assert scene.traffic.counts(20, scene.host) == shares(a=10, b=10)
 
 
-def test_granularity_service_gives_the_cluster_address_beside_the_pods_of_another_route(scene: Scene) -> None:
-    # Nothing routes cluster addresses here: what the record says is all there is to see.
+def test_granularity_service_uses_the_cluster_address_while_another_route_uses_pods(scene: Scene) -> None:
+    # Cluster addresses are not routed here: only the record can be checked.
     (pod,) = scene.serve("web", ports={"http": 8080})
     service = scene.api.get("Service", "web", namespace=scene.namespace)
     one(scene, resolveGranularity="service")

@@ -1,4 +1,4 @@
-"""Stories of Ingress rules: paths, hosts, backends, and which class makes an Ingress ours."""
+"""Stories of Ingress rules: paths, hosts, backends, and the classes that the controller handles."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def paths(scene: Scene, *entries: Manifest, host: str = "") -> Manifest:
 
 @contextmanager
 def ingress_class(scene: Scene, controller: str = OURS, **annotations: str) -> Iterator[str]:
-    """Make an IngressClass for a while; its name is the namespace's, since classes belong to none."""
+    """Create a temporary IngressClass, named like the namespace because classes are cluster-scoped."""
     name = scene.namespace
     manifest = {"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass"}
     scene.api.apply(
@@ -117,7 +117,7 @@ def test_ingress_and_route_share_the_upstream_of_a_service(scene: Scene) -> None
 
 
 def test_the_default_backend_receives_requests_that_match_no_rule(scene: Scene) -> None:
-    # It has no host: it would take the requests of every story, were it not for the short time that it lives.
+    # Without a host, it matches requests of every story, so it exists only briefly.
     scene.serve("web", "rest")
     scene.ingress("web", paths(scene, path("/known", "web")), defaultBackend=backend("rest"))
     scene.until_pod("web", "/known")
@@ -189,7 +189,7 @@ def test_an_ingress_moved_to_another_class_is_withdrawn_until_it_returns(
     scene.until_pod("web")
 
 
-def test_an_existing_class_of_our_controller_counts_under_any_name(scene: Scene) -> None:
+def test_a_class_of_this_controller_is_handled_under_any_name(scene: Scene) -> None:
     scene.serve("web")
     with ingress_class(scene) as name:
         with_class_in_spec(scene, name)
@@ -199,24 +199,24 @@ def test_an_existing_class_of_our_controller_counts_under_any_name(scene: Scene)
         scene.until_pod("web")
 
 
-def test_a_class_of_another_controller_is_not_ours(scene: Scene) -> None:
+def test_a_class_of_another_controller_is_ignored(scene: Scene) -> None:
     scene.serve("web", "known")
     with ingress_class(scene, "example.org/another") as name:
         with_class_in_spec(scene, name)
-        # What comes later is live: the first one was looked at.
+        # A later object is live, so the first one has been processed.
         scene.ingress("known", paths(scene, path("/", "known"), host=f"known.{scene.host}"))
         scene.until_pod("known", host=f"known.{scene.host}")
         assert scene.send().status == 404
         assert scene.ingress_routes("web") == []
 
 
-def test_an_ingress_without_class_is_ours_only_while_ours_is_the_default(scene: Scene) -> None:
+def test_an_ingress_without_class_is_handled_only_with_a_default_class(scene: Scene) -> None:
     scene.serve("web", "known")
     with_class_in_spec(scene, None)
     scene.ingress("known", paths(scene, path("/", "known"), host=f"known.{scene.host}"))
     scene.until_pod("known", host=f"known.{scene.host}")
     assert scene.send().status == 404
-    # The API server writes the default class into Ingresses that are made while there is one: this one is older.
+    # The API server writes the default class into new Ingresses if one exists: this Ingress is older.
     with ingress_class(scene, **{DEFAULT_CLASS: "true"}):
         scene.until_pod("web")
         item: dict[str, Any] = scene.api.get("Ingress", "web", namespace=scene.namespace)

@@ -1,4 +1,4 @@
-"""Stories of TLS by server name: the certificates of Ingresses, as clients are shown them."""
+"""Stories of TLS by server name: the certificates of Ingresses, as sent to clients."""
 
 import ssl
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def shown(leaf: LeafCert) -> str:
 
 
 def until_shown(scene: Scene, host: str, leaf: LeafCert) -> None:
-    """Wait until a client that asks for the host is shown this certificate and is answered."""
+    """Wait until a request to the host gets this certificate and a response."""
 
     def live(got: tuple[Any, str]) -> bool:
         return got[0].status == 200 and got[1] == shown(leaf)
@@ -63,7 +63,7 @@ def test_two_certificates_are_distinguished_by_server_name(scene: Scene) -> None
     authority.configure_trust(trust)
     for name, host in hosts.items():
         until_shown(scene, host, leaves[name])
-        # A client that checks the chain and the name is content, too.
+        # A client that verifies the chain and the name succeeds, too.
         assert scene.traffic.send_tls(host, context=trust)[0].pod == "web"
     assert scene.traffic.send_tls(f"c.{scene.host}")[1] not in {shown(leaf) for leaf in leaves.values()}
     got = sorted((record["snis"], record["labels"]["meta_secret_name"]) for record in ssl_records(scene))
@@ -99,7 +99,7 @@ def test_a_wildcard_certificate_serves_hosts_without_a_certificate(scene: Scene)
     until_shown(scene, f"own.{scene.host}", own)
 
 
-def test_a_late_certificate_is_served_and_outlives_its_secret(scene: Scene) -> None:
+def test_a_late_certificate_is_served_and_kept_after_its_secret_is_deleted(scene: Scene) -> None:
     scene.serve("web")
     leaf = certificate(CA(), scene.host)
     ingress(scene, "web", scene.host, tls=[{"hosts": [scene.host], "secretName": "late"}])
@@ -112,14 +112,14 @@ def test_a_late_certificate_is_served_and_outlives_its_secret(scene: Scene) -> N
     assert ssl_records(scene) == []
     tls_secret(scene, "late", leaf)
     until_shown(scene, scene.host, leaf)
-    # A success that ends before it is reported is no change: the next failure would be the same one.
+    # A success that ends before it is reported is not a change: the next failure would be the same one.
     wait_until(lambda: reported("synced successfully"), bool, "an Event about the success")
     scene.delete("Secret", "late")
     wait_until(reported, lambda times: times > before, "another Event about the Secret")
     until_shown(scene, scene.host, leaf)
 
 
-def test_certificates_go_with_their_entry_and_with_the_ingress(scene: Scene) -> None:
+def test_certificates_are_removed_with_their_entry_and_with_the_ingress(scene: Scene) -> None:
     authority = CA()
     scene.serve("web")
     hosts = [f"{name}.{scene.host}" for name in ("a", "b")]
@@ -135,7 +135,7 @@ def test_certificates_go_with_their_entry_and_with_the_ingress(scene: Scene) -> 
     until_no_certificate(scene)
 
 
-def test_hosts_come_from_the_rules_where_the_entry_names_none(scene: Scene) -> None:
+def test_hosts_come_from_the_rules_if_the_entry_has_none(scene: Scene) -> None:
     scene.serve("web")
     leaf = certificate(CA(), scene.host)
     tls_secret(scene, "web", leaf)
@@ -152,7 +152,7 @@ def test_a_secret_with_the_keys_cert_and_key_is_accepted(scene: Scene) -> None:
     until_shown(scene, scene.host, leaf)
 
 
-def test_a_key_of_another_certificate_is_refused_and_the_good_pair_stays(scene: Scene) -> None:
+def test_a_key_of_another_certificate_is_rejected_and_the_valid_pair_stays(scene: Scene) -> None:
     authority = CA()
     scene.serve("web")
     good, other = (certificate(authority, scene.host) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Stories of matching: which ApisixRoute rule takes a request, by path, host, method, address and expressions."""
+"""Stories of matching: which ApisixRoute rule matches a request, by path, host, method, address and expressions."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def expression(scope: str, name: str, op: str, want: str | list[str]) -> dict[st
     return {"subject": {"scope": scope, "name": name} if name else {"scope": scope}, "op": op, **side}
 
 
-def test_exact_paths_and_prefixes_take_what_they_name(scene: Scene) -> None:
+def test_exact_paths_and_prefixes_match(scene: Scene) -> None:
     scene.serve("exact", "prefix", "deeper")
     host = [scene.host]
     scene.route(
@@ -52,7 +52,7 @@ def test_an_exact_host_wins_over_a_wildcard_and_a_wildcard_over_no_host(scene: S
     assert scene.send("/elsewhere", host=f"a.{scene.host}").status == NOT_FOUND
 
 
-def test_one_rule_takes_all_of_its_hosts_and_paths(scene: Scene) -> None:
+def test_one_rule_matches_all_of_its_hosts_and_paths(scene: Scene) -> None:
     scene.serve("web")
     hosts = [f"{name}.{scene.host}" for name in ("a", "b")]
     scene.route("web", rule("all", {"hosts": hosts, "paths": ["/x", "/y/*"]}))
@@ -150,7 +150,7 @@ def test_path_and_variable_scopes_and_all_expressions_must_hold(scene: Scene) ->
     assert scene.send("/v2/users?debug=1").status == NOT_FOUND
 
 
-def test_the_larger_priority_wins_and_an_edit_turns_it_round(scene: Scene) -> None:
+def test_the_larger_priority_wins_and_edits_take_effect(scene: Scene) -> None:
     scene.serve("blue", "green")
     match = {"hosts": [scene.host], "paths": ["/*"]}
 

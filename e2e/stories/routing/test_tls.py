@@ -1,4 +1,4 @@
-"""Stories of ApisixTls: the certificate that a client is shown, and the one that is asked of it."""
+"""Stories of ApisixTls: the server's certificate, and the required client certificate."""
 
 import ssl
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def shown(leaf: LeafCert) -> str:
 
 
 def until_shown(scene: Scene, host: str, leaf: LeafCert) -> None:
-    """Wait until a client that asks for the host is shown this certificate and is answered."""
+    """Wait until a request to the host gets this certificate and a response."""
 
     def live(got: tuple[Answer, str]) -> bool:
         return got[0].status == 200 and got[1] == shown(leaf)
@@ -54,7 +54,7 @@ def ssl_records(scene: Scene) -> list[Mapping[str, Any]]:
 
 
 def serve(scene: Scene) -> None:
-    """Make a route for every host of the story."""
+    """Create a route for every host of the story."""
     scene.serve("web")
     scene.route("web", rule("rule", {"hosts": [scene.host, f"*.{scene.host}"], "paths": ["/*"]}))
     scene.wait_live("web")
@@ -95,7 +95,7 @@ def test_a_rotated_secret_is_followed_and_a_wrong_pair_is_not(scene: Scene) -> N
     until_shown(scene, scene.host, new)
 
 
-def test_a_secret_of_another_namespace_may_come_late(scene: Scene) -> None:
+def test_a_secret_of_another_namespace_may_be_created_late(scene: Scene) -> None:
     serve(scene)
     leaf = CA().issue_cert(scene.host)
     with scene.api.namespace() as elsewhere:
@@ -106,7 +106,7 @@ def test_a_secret_of_another_namespace_may_come_late(scene: Scene) -> None:
         scene.wait_synced("ApisixTls", "web")
 
 
-def test_clients_have_to_show_a_certificate_of_the_authority(scene: Scene) -> None:
+def test_clients_must_send_a_certificate_of_the_authority(scene: Scene) -> None:
     authority, clients, strangers = CA(), CA(), CA()
     serve(scene)
     leaf = authority.issue_cert(scene.host)
@@ -141,7 +141,7 @@ def test_the_certificate_outlives_its_secret_but_not_its_object(scene: Scene) ->
     wait_until(lambda: ssl_records(scene), lambda found: not found, "the record to be gone")
 
 
-def test_the_older_tenant_has_the_host_and_the_other_takes_over_without_a_gap(scene: Scene) -> None:
+def test_the_older_tenant_owns_the_host_until_the_other_takes_over_without_a_gap(scene: Scene) -> None:
     serve(scene)
     ours, theirs = CA().issue_cert(scene.host), CA().issue_cert(scene.host, f"b.{scene.host}")
     with scene.api.namespace() as elsewhere:
@@ -173,6 +173,6 @@ def second_after(item: Manifest) -> bool:
 
 
 def see(scene: Scene, seen: list[str]) -> str:
-    """Ask for the certificate of the host, and note it."""
+    """Request the certificate of the host, and record it."""
     seen.append(scene.traffic.send_tls(scene.host)[1])
     return seen[-1]

@@ -15,7 +15,7 @@ from e2e.cluster.echo import EchoServers
 from e2e.scene import Scene, addresses, rule
 from e2e.traffic import Answer
 
-# This range is never given to a pod; each story takes other addresses of it.
+# Pods never get addresses of this range; each story uses different ones.
 OUTSIDE = (f"10.244.0.{number}" for number in itertools.count(10))
 
 Outside = Callable[[str], str]
@@ -65,7 +65,7 @@ def client_secret(scene: Scene, authority: CA) -> None:
 
 
 def host_seen(want: str, answer: Answer) -> bool:
-    """Return whether the node was sent this host."""
+    """Return whether the node received this host."""
     return answer.status == 200 and answer.seen["headers"]["host"] == want
 
 
@@ -107,7 +107,7 @@ def test_a_change_of_nodes_outside_is_followed(scene: Scene, outside: Outside) -
     assert addresses(scene.record("upstreams", "outside")) == [(new, 80)]
 
 
-def test_a_route_waits_for_its_upstream_and_lives_as_long(scene: Scene, outside: Outside) -> None:
+def test_a_route_exists_as_long_as_its_upstream(scene: Scene, outside: Outside) -> None:
     address = outside("late")
     to_outside(scene)
     scene.wait_aborted("ApisixRoute", "web", f"ApisixUpstream {scene.namespace}/outside does not exist")
@@ -179,7 +179,7 @@ def test_the_host_header_for_nodes_outside(scene: Scene, outside: Outside) -> No
         scene.traffic.until(partial(host_seen, want), scene.host)
 
 
-def test_settings_of_a_service_reach_its_upstream_and_go_with_the_object(scene: Scene) -> None:
+def test_settings_of_a_service_reach_its_upstream_until_the_object_is_deleted(scene: Scene) -> None:
     scene.serve("web")
     to_service(scene)
     scene.until_pod("web")
@@ -228,7 +228,7 @@ def test_consistent_hashing_on_a_header_sticks_to_a_pod(scene: Scene) -> None:
     assert (got["type"], got["hash_on"], got["key"]) == ("chash", "header", "X-User")
 
 
-def test_health_checks_land_in_the_record(scene: Scene) -> None:
+def test_health_checks_are_in_the_record(scene: Scene) -> None:
     scene.serve("web")
     active = {
         "type": "http",
@@ -274,7 +274,7 @@ def test_health_checks_land_in_the_record(scene: Scene) -> None:
     }
 
 
-def test_settings_of_a_port_come_over_the_common_ones(scene: Scene) -> None:
+def test_settings_of_a_port_override_the_common_ones(scene: Scene) -> None:
     scene.pods.create("web", ports={"http": 80, "slow": 8080})
     scene.pods.service("web", {"app": "web"}, {"http": (80, "http"), "slow": (81, "slow")})
     upstream(
@@ -296,7 +296,7 @@ def test_settings_of_a_port_come_over_the_common_ones(scene: Scene) -> None:
     assert got_status == {"fast": 200, "slow": 504}
 
 
-def test_settings_for_a_service_that_is_not_there_are_reported(scene: Scene) -> None:
+def test_settings_for_a_missing_service_are_reported(scene: Scene) -> None:
     upstream(scene, retries=1)
     scene.wait_aborted("ApisixUpstream", "web", f"Service {scene.namespace}/web does not exist")
     scene.serve("web")
@@ -316,7 +316,7 @@ def test_a_client_certificate_that_is_missing_keeps_the_route_as_it_was(scene: S
     scene.wait_record("upstreams", "web_80", lambda found: (found or {}).get("retries") == 1, "to have a retry")
 
 
-def test_a_client_certificate_is_shown_to_the_pods_and_renewed(scene: Scene) -> None:
+def test_a_client_certificate_is_sent_to_the_pods_and_renewed(scene: Scene) -> None:
     authority = CA()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("web.example.org").configure_cert(tls)

@@ -1,4 +1,4 @@
-"""Addresses of other namespaces under the preset: a tenant that names a victim's Pod or Service reaches neither."""
+"""Addresses of other namespaces under the preset: a tenant cannot reach a victim's Pod or Service."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def grant(stage: Stage, tenant: str) -> Manifest:
     }
 
 
-def test_no_address_of_a_victim_is_a_way_to_its_pods_without_its_grant(stage: Stage, tenant: str) -> None:
-    """Without the settings each of them leads to the victim's Pod; names are not resolved here but reported."""
+def test_no_address_of_a_victim_reaches_its_pods_without_a_grant(stage: Stage, tenant: str) -> None:
+    """Without the settings, each of them reaches the victim's Pod; names are not resolved here but reported."""
     stage.serve()
     (pod,) = stage.pods.pods
     service = stage.api.get("Service", "web", namespace=stage.namespace)

@@ -1,6 +1,6 @@
-"""A story of two tenants before one slow gateway: hundreds of rules of one of them don't delay the other one.
+"""A story of two tenants with one slow gateway: hundreds of rules of one of them do not delay the other one.
 
-A proxy before the gateway takes a second for each write. What is asserted is the order of writes, not how long it took.
+A proxy delays each write by a second. The order of writes is asserted, not the time.
 """
 
 import time
@@ -11,7 +11,7 @@ from e2e.story import Stage, route, says
 
 RULES = 400
 AT_ONCE = 16
-"""Writes under way at once, by default."""
+"""Default number of concurrent writes."""
 SLOW = {"match": {"method": "PUT|DELETE"}, "action": "delay", "seconds": 1.0}
 
 
@@ -52,13 +52,13 @@ def keyed(name: str, key: str) -> dict[str, object]:
 
 
 def external() -> dict[str, object]:
-    """Return an upstream that needs no Service."""
+    """Return an upstream without a Service."""
     spec = {"externalNodes": [{"type": "Domain", "name": "hog.example.org", "port": 80}]}
     return {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixUpstream", "metadata": {"name": "web"}, "spec": spec}
 
 
 def many_rules() -> dict[str, object]:
-    """Return one ApisixRoute of many rules."""
+    """Return one ApisixRoute with many rules."""
     rules = [
         {
             "name": f"r{number}",

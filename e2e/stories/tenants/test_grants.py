@@ -1,4 +1,4 @@
-"""References into another namespace under `cross_namespace: grant`: traffic comes with the grant and goes with it."""
+"""References into another namespace under `cross_namespace: grant`: traffic flows only while the grant exists."""
 
 import ssl
 from functools import partial
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("reference_grants")
 
 
 def allow(stage: Stage, tenant: str, source: tuple[str, str], *targets: tuple[str, str, str]) -> None:
-    """Grant objects of a tenant a reference; source is group and kind, targets have a name as well, or none."""
+    """Grant references to objects of a tenant; source is group and kind, targets may also have a name."""
     group, kind = source
     to = [{"group": group, "kind": kind, **({"name": name} if name else {})} for group, kind, name in targets]
     spec = {"from": [{"group": group, "kind": kind, "namespace": tenant}], "to": to}
@@ -64,7 +64,7 @@ def test_a_service_of_another_namespace_is_reachable_only_with_a_grant(stage: St
     allow(stage, tenant, source, ("", "Service", "other"), ("", "Service", ""))
     stage.traffic.until_status(200, stage.host)
 
-    # A broken edit keeps the last good records, but not beyond the grant that they rest on.
+    # An invalid edit keeps the last good records, but only while their grant exists.
     broken = ingress(stage)
     del broken["metadata"]["annotations"]
     stage.api.apply(broken, namespace=tenant)

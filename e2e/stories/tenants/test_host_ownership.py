@@ -1,4 +1,4 @@
-"""Stories of two tenants and one host: what a hostile tenant takes from the other one, and with the setting cannot."""
+"""Stories of two tenants and one host: what a hostile tenant can take over, and cannot with the setting."""
 
 import ssl
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def evil(stage: Stage, echo_servers: EchoServers) -> Iterator[PodFactory]:
 
 
 def certificate(stage: Stage, host: str, *, namespace: str, **spec: Any) -> list[Manifest]:
-    """Apply an ApisixTls for a host, with a certificate of an authority of its own."""
+    """Apply an ApisixTls for a host, with a certificate of its own authority."""
     leaf = CA().issue_cert(host)
     data = {"tls.crt": leaf.cert_chain_pems[0].bytes().decode(), "tls.key": leaf.private_key_pem.bytes().decode()}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "server"}, "stringData": data}
@@ -41,7 +41,7 @@ def certificate(stage: Stage, host: str, *, namespace: str, **spec: Any) -> list
 
 
 def attacks(stage: Stage, own: str, wild: str) -> list[Manifest]:
-    """Return what takes requests of the hosts `own` and `*.wild` although older objects name them."""
+    """Return objects that take over requests for the hosts `own` and `*.wild` of older objects."""
     rules = {
         "priority": route(own, name="priority", service="evil", path="/priority/*", priority=1),
         "exact": route(own, name="exact", service="evil", path="/login"),
@@ -87,7 +87,7 @@ def test_a_host_and_names_below_a_wildcard_belong_to_one_namespace(stage: Stage,
     stage.api.wait("ApisixRoute", "exact", says("True"), "to be synced", namespace=evil.namespace)
     del mine["metadata"]["annotations"]
     stage.api.delete("ApisixRoute", "web", namespace=stage.namespace)
-    # Otherwise the controller may see one change of the object, and its namespace keeps the host.
+    # Otherwise the controller may see a single change of the object, and its namespace keeps the host.
     stage.traffic.until(lambda answer: answer.pod != "web", own, "/nothing-else-has-this")
     stage.apply(mine)
     stage.traffic.until(lambda answer: answer.pod == "evil", own, "/login")
@@ -102,7 +102,7 @@ def test_a_host_and_names_below_a_wildcard_belong_to_one_namespace(stage: Stage,
     stage.wait_route(says("True"), "to have its hosts")
 
 
-def test_client_authentication_is_not_taken_off_by_another_namespace(stage: Stage, evil: PodFactory) -> None:
+def test_another_namespace_cannot_disable_client_authentication(stage: Stage, evil: PodFactory) -> None:
     shop, wild = f"shop.{stage.host}", f"*.{stage.host}"
     clients = CA()
     first = stage.start()
@@ -131,7 +131,7 @@ def test_client_authentication_is_not_taken_off_by_another_namespace(stage: Stag
     assert condition(stage.api.get("ApisixTls", "tls", namespace=stage.namespace))["status"] == "True"
 
 
-def test_an_old_object_that_names_a_host_later_does_not_get_it(stage: Stage, evil: PodFactory) -> None:
+def test_an_old_object_does_not_get_a_host_that_it_adds_later(stage: Stage, evil: PodFactory) -> None:
     first = stage.start(kubernetes={"host_ownership": "namespace"})
     stage.serve()
     (old,) = stage.api.apply(route(f"evil.{stage.host}", service="evil"), namespace=evil.namespace)

@@ -1,4 +1,4 @@
-"""Stories of a host that two tenants name in objects of different kinds: it belongs to the first one."""
+"""Stories of a host in objects of different kinds of two tenants: it belongs to the first one."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def evil(stage: Stage, echo_servers: EchoServers) -> Iterator[PodFactory]:
 
 
 def attacks(stage: Stage) -> list[Manifest]:
-    """Return an object of each kind that takes requests for `/login` although another namespace has the host."""
+    """Return an object of each kind that takes over `/login` of a host of another namespace."""
     backend = {"service": {"name": "evil", "port": {"number": 80}}}
     paths = [{"path": "/login", "pathType": "Exact", "backend": backend}]
     exact = [{"path": {"type": "Exact", "value": "/login"}}]

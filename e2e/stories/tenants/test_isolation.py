@@ -1,4 +1,4 @@
-"""Stories of what must not touch each other: records of others, tenants, and one bad object among many good ones."""
+"""Stories of isolation: foreign records, tenants, and one invalid object among many valid ones."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ def foreign(uri: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
     return body | ({"labels": labels} if labels else {})
 
 
-def test_records_of_others_survive_everything(stage: Stage) -> None:
+def test_foreign_records_are_never_changed(stage: Stage) -> None:
     gateway = stage.gateway
     for number, labels in enumerate(FOREIGN_LABELS):
         gateway.put(f"/routes/foreign-{number}", foreign(f"/foreign/{number}", labels))
@@ -138,7 +138,7 @@ def tenant(stage: Stage, echo_servers: EchoServers) -> Iterator[PodFactory]:
 
 
 def a_second_later(item: Manifest) -> None:
-    """Wait until what is made now is younger than an object: its time of creation is in whole seconds."""
+    """Wait until new objects are younger than an object: creation times have a resolution of one second."""
     created = item["metadata"]["creationTimestamp"]
     wait_until(lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", lambda now: now > created, "the next second")
 
@@ -196,7 +196,7 @@ def test_the_older_tenant_receives_the_requests_of_a_host_until_the_other_takes_
     assert stage.traffic.counts(50, stage.host) == {"theirs": 50}
 
 
-def test_references_to_secrets_and_code_are_refused_and_leave_the_gateway(stage: Stage) -> None:
+def test_references_to_secrets_and_code_are_rejected_and_removed_from_the_gateway(stage: Stage) -> None:
     own = stage.start()
     stage.serve()
     stage.apply(route(stage.host, plugins={"proxy-rewrite": {"headers": {"set": {"X-Leak": "$ENV://HOME"}}}}))
@@ -213,7 +213,7 @@ def test_references_to_secrets_and_code_are_refused_and_leave_the_gateway(stage:
     stage.wait_route(says("False", "kubernetes.code_plugins: refuse"), "refused", "code")
     for host in (stage.host, f"code.{stage.host}"):
         stage.traffic.until_status(404, host)
-    # Headers of a response that is not rewritten are not read, so this Ingress holds nothing that reaches a gateway.
+    # Headers are ignored unless the response is rewritten, so nothing of this Ingress reaches a gateway.
     assert stage.traffic.send(f"ing.{stage.host}").status == 200
     stage.apply(
         ingress(
@@ -229,8 +229,8 @@ def test_references_to_secrets_and_code_are_refused_and_leave_the_gateway(stage:
     )
 
 
-def test_the_admin_api_is_not_a_backend_if_internal_addresses_are_refused(stage: Stage) -> None:
-    """Without the setting a tenant gets through the gateway to its own Admin API."""
+def test_the_admin_api_is_no_backend_if_internal_addresses_are_refused(stage: Stage) -> None:
+    """Without the setting, a tenant reaches the gateway's own Admin API through the gateway."""
     own = stage.start()
     stage.serve()
     stage.apply(route(f"web.{stage.host}"))
@@ -259,10 +259,8 @@ def splitting(**target: Any) -> dict[str, Any]:
     return {"traffic-split": {"rules": [{"weighted_upstreams": [{**target, "weight": 1}]}]}}
 
 
-def test_plugins_lead_neither_to_the_gateway_nor_to_others_where_they_are_reviewed(
-    stage: Stage, tenant: PodFactory
-) -> None:
-    """Without the setting a tenant reaches the Admin API and the pods of another namespace by traffic-split."""
+def test_reviewed_plugins_reach_neither_the_gateway_nor_other_tenants(stage: Stage, tenant: PodFactory) -> None:
+    """Without the setting, a tenant reaches the Admin API and the pods of another namespace with traffic-split."""
     own = stage.start(kubernetes={"cross_namespace": "grant"})
     stage.serve()
     stage.api.apply(route(f"theirs.{stage.host}", service="theirs"), namespace=tenant.namespace)
@@ -293,7 +291,7 @@ ATTACKS = (
 )
 
 
-def test_values_of_known_attacks_are_refused_or_stay_what_they_are(stage: Stage) -> None:
+def test_values_of_known_attacks_are_rejected_or_harmless(stage: Stage) -> None:
     stage.start()
     stage.serve()
     for number, value in enumerate(ATTACKS):

@@ -1,4 +1,4 @@
-"""The Gateway API: Gateways and routes from their first request to their last, with CRDs that come and go."""
+"""The Gateway API: Gateways and routes from creation to deletion, and CRDs that are installed and removed."""
 
 import pytest
 
@@ -14,7 +14,7 @@ CLASS = make("GatewayClass", "apisix", controllerName=CONTROLLER)
 
 
 def verdicts(conditions: list[Manifest]) -> dict[str, str]:
-    """Return type → status/reason of conditions that are of the newest generation."""
+    """Return type → status/reason of the conditions for the current generation."""
     return {each["type"]: f"{each['status']}/{each['reason']}" for each in conditions}
 
 
@@ -25,7 +25,7 @@ def parent(item: Manifest | None) -> dict[str, str]:
 
 
 def is_current(item: Manifest | None) -> bool:
-    """Return whether our entry is of the newest generation."""
+    """Return whether the controller's entry is for the current generation."""
     parents = ((item or {}).get("status") or {}).get("parents") or []
     observed = [c["observedGeneration"] for each in parents for c in each["conditions"] if is_ours(each)]
     return item is not None and set(observed) == {item["metadata"]["generation"]}
@@ -85,7 +85,7 @@ def test_a_backend_of_another_namespace_is_reached_while_a_grant_allows_it(stage
     )
 
 
-def test_entries_of_other_controllers_stay_and_ours_go_with_the_parent(stage: Stage) -> None:
+def test_entries_of_other_controllers_stay_when_a_parent_is_removed(stage: Stage) -> None:
     begin(stage)
     stage.traffic.until_status(200, stage.host)
     item = stage.api.wait("HTTPRoute", "web", lambda item: parent(item) == WELL, "it", namespace=stage.namespace)
@@ -119,7 +119,7 @@ def test_an_installation_for_other_namespaces_writes_no_status(stage: Stage, sta
     assert [each for each in another.events("status.written") if each["object"].startswith("HTTPRoute ")] == []
 
 
-def test_crds_that_go_take_their_records_along_and_may_come_back(stage: Stage) -> None:
+def test_records_are_deleted_with_crds_and_return_with_them(stage: Stage) -> None:
     begin(stage)
     stage.traffic.until_status(200, stage.host)
     gateway_kinds.remove(stage.api, ["HTTPRoute"])

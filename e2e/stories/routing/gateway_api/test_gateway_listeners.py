@@ -1,4 +1,4 @@
-"""Listeners of Gateways: conflicts, many certificates, Gateways that go, and statuses that others write as well."""
+"""Listeners of Gateways: conflicts, many certificates, deleted Gateways, and statuses with several writers."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ def http(name: str, hostname: str) -> Manifest:
 
 
 def reason(item: Manifest | None, listener: str, type_: str = "Accepted") -> str:
-    """Return status and reason of a condition of a listener."""
+    """Return the status and reason of a condition of a listener."""
     listeners = ((item or {}).get("status") or {}).get("listeners") or []
     conditions = (each for found in listeners if found["name"] == listener for each in found["conditions"])
     return next((f"{each['status']}/{each['reason']}" for each in conditions if each["type"] == type_), "")
@@ -74,7 +74,7 @@ def test_a_listener_of_a_gateway_wins_over_one_of_a_listener_set(stage: Stage) -
 
 
 def secrets(stage: Stage) -> list[Manifest]:
-    """Return Secrets with a certificate for one host each, of one key."""
+    """Return Secrets with a certificate for one host each, all with the same key."""
     key = ec.generate_private_key(ec.SECP256R1())
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     return [
@@ -102,7 +102,7 @@ def certificate(key: ec.EllipticCurvePrivateKey, host: str) -> str:
 
 
 def secure(stage: Stage, number: int) -> Manifest:
-    """Return a listener with its part of the certificates."""
+    """Return a listener with its share of the certificates."""
     references = [{"name": f"c{each}"} for each in range(number, CERTIFICATES, LISTENERS)]
     return {
         "name": f"l{number}",
@@ -177,7 +177,7 @@ def test_a_status_that_two_controllers_write_at_once_has_the_entries_of_both(sta
 
 
 def write_others(stage: Stage, written: threading.Event) -> None:
-    """Write the entry of another controller again and again, as a controller does: what it read, with its entry."""
+    """Write the entry of another controller repeatedly, as a controller does: the status it read, plus its entry."""
     try:
         for number in range(40):
             item = stage.api.get("HTTPRoute", "web", namespace=stage.namespace)
@@ -199,7 +199,7 @@ def write_others(stage: Stage, written: threading.Event) -> None:
 
 
 def is_settled(item: Manifest | None) -> bool:
-    """Return whether our entry is of the newest generation, and that of the other controller is there."""
+    """Return whether the controller's entry is for the current generation, and the other controller's entry exists."""
     ours = [each for each in parents(item) if each["controllerName"] == CONTROLLER]
     observed = {each["observedGeneration"] for entry in ours for each in entry["conditions"]}
     return item is not None and observed == {item["metadata"]["generation"]} and len(parents(item)) == 2

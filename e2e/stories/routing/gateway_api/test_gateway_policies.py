@@ -28,7 +28,7 @@ def begin(stage: Stage) -> None:
     stage.traffic.until_status(200, stage.host)
 
 
-def test_a_policy_restricts_a_route_and_a_second_one_says_that_it_lost(stage: Stage) -> None:
+def test_a_policy_restricts_a_route_and_a_second_one_reports_the_conflict(stage: Stage) -> None:
     begin(stage)
     stage.apply(make("HTTPRoutePolicy", "a", targetRefs=[TARGET], priority=1, vars=[["http_x_beta", "==", "1"]]))
     stage.traffic.until_status(404, stage.host)
@@ -43,7 +43,7 @@ def test_a_policy_restricts_a_route_and_a_second_one_says_that_it_lost(stage: St
     stage.api.wait("HTTPRoutePolicy", "b", lambda item: accepted(item) == ["Accepted"], "it", namespace=stage.namespace)
 
 
-def test_a_consumer_of_a_gateway_gets_in_with_its_key(stage: Stage) -> None:
+def test_a_consumer_of_a_gateway_authenticates_with_its_key(stage: Stage) -> None:
     begin(stage)
     extension = {"group": "apisix.apache.org", "kind": "PluginConfig", "name": "auth"}
     route = http_route(stage.host, filters=[{"type": "ExtensionRef", "extensionRef": extension}])
@@ -56,7 +56,7 @@ def test_a_consumer_of_a_gateway_gets_in_with_its_key(stage: Stage) -> None:
     stage.api.wait("Consumer", "client", lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
 
 
-def test_settings_of_a_service_go_with_the_crd_of_their_policy(stage: Stage) -> None:
+def test_settings_of_a_service_are_removed_with_the_crd_of_their_policy(stage: Stage) -> None:
     begin(stage)
     service = {"group": "", "kind": "Service", "name": "web"}
     stage.apply(

@@ -33,12 +33,15 @@ PLUGINS: dict[str, dict[str, Any]] = {
     "uri-blocker": {"block_rules": ["/blocked"]},
     "wolf-rbac": {"server": "http://192.0.2.1:10080", "appid": "restful"},
 }
-"""Without two plugins: server-info is switched off in a default APISIX, and the development gateway does not know
-ldap-auth, whose record is in the golden case `route-authentication-ldap-auth`."""
+"""Without two plugins.
+
+server-info is disabled in a default APISIX, and the development gateway does not support ldap-auth, whose record is in
+the golden case `route-authentication-ldap-auth`.
+"""
 
 
 def rules(scene: Scene, **more: Any) -> list[Manifest]:
-    """Return a rule for each plugin; without `enable` it has none."""
+    """Return a rule for each plugin; without `enable`, the plugins are disabled."""
     return [
         rule(name, {"hosts": [scene.host], "paths": [f"/{name}"]}, service="web")
         | ({"plugins": [{"name": name, "config": config, **more}]} if more else {})

@@ -1,4 +1,4 @@
-"""Stories of ApisixConsumer: who is let in to a route that asks for authentication."""
+"""Stories of ApisixConsumer: which requests are admitted to a route with authentication."""
 
 import base64
 from typing import Any
@@ -18,7 +18,7 @@ def keyed(name: str, value: str) -> Manifest:
 
 
 def guarded(scene: Scene, kind: str) -> None:
-    """Make a route that asks for authentication, and wait until it does."""
+    """Create a route with authentication, and wait until it is in effect."""
     scene.serve("web")
     auth = {"enable": True, "type": kind}
     scene.route("web", rule("rule", {"hosts": [scene.host], "paths": ["/*"]}, authentication=auth))
@@ -39,7 +39,7 @@ def username(scene: Scene, name: str) -> str:
 
 
 def until_let_in(scene: Scene, headers: dict[str, str]) -> str:
-    """Wait until a request with these headers is answered; return as whom the pod saw it."""
+    """Wait until a request with these headers is admitted; return the consumer that the pod saw."""
     answer = scene.until_pod("web", headers=headers)
     return str(answer.seen["headers"].get("x-consumer-username"))
 
@@ -67,7 +67,7 @@ def test_a_name_and_password_authenticate_their_consumer(scene: Scene) -> None:
     assert scene.send(headers=basic(user, "p2")).status == 401
 
 
-def test_credentials_of_a_secret_are_followed_and_stay_when_it_goes(scene: Scene) -> None:
+def test_credentials_follow_their_secret_and_stay_after_its_deletion(scene: Scene) -> None:
     guarded(scene, "basicAuth")
     user = f"{scene.namespace}-jill"
     consumer(scene, "jill", basicAuth={"secretRef": {"name": "jill"}})
@@ -85,7 +85,7 @@ def test_credentials_of_a_secret_are_followed_and_stay_when_it_goes(scene: Scene
     scene.until_status(401, headers=basic(user, "p2"))
 
 
-def test_a_key_of_another_consumer_is_reported_and_passes_on_when_that_consumer_is_deleted(scene: Scene) -> None:
+def test_a_key_of_another_consumer_is_reported_and_taken_over_after_its_deletion(scene: Scene) -> None:
     guarded(scene, "keyAuth")
     shared = f"{scene.namespace}-shared"
     consumer(scene, "first", keyAuth={"value": {"key": shared}})
@@ -101,7 +101,7 @@ def test_a_key_of_another_consumer_is_reported_and_passes_on_when_that_consumer_
     scene.wait_synced("ApisixConsumer", "second")
 
 
-def test_of_consumers_with_one_key_that_are_written_together_the_oldest_gets_it(stage: Stage) -> None:
+def test_the_oldest_of_several_consumers_gets_a_shared_key(stage: Stage) -> None:
     keys = {f"{which}{number}": f"{stage.namespace}-{number}" for which in "zam" for number in range(4)}
     made = stage.apply([keyed(name, value) for name, value in keys.items()])
     by_age = sorted(made, key=lambda item: (item["metadata"]["creationTimestamp"], item["metadata"]["name"]))

@@ -1,4 +1,4 @@
-"""Stories of what holds for a whole gateway: global rules, monitoring and plugin metadata, which carry no labels."""
+"""Stories of settings for a whole gateway: global rules, monitoring and plugin metadata, which have no labels."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,12 +18,12 @@ EXCHANGED = (("a", "gzip"), ("b", "request-id"))
 
 
 def setting(value: str, header: str = "X-Rule") -> dict[str, Any]:
-    """Return a plugin of an ApisixGlobalRule that sets a header of each answer."""
+    """Return a plugin of an ApisixGlobalRule that sets a header of each response."""
     return {"name": "response-rewrite", "enable": True, "config": {"headers": {"set": {header: value}}}}
 
 
 def plain(name: str) -> dict[str, Any]:
-    """Return a plugin of an ApisixGlobalRule as it is by default."""
+    """Return a plugin of an ApisixGlobalRule with its defaults."""
     return {"name": name, "enable": True}
 
 
@@ -43,7 +43,7 @@ def config_map(cluster: str, plugins: Mapping[str, Mapping[str, Any]]) -> Manife
 
 
 class LedgerHarness:
-    """A stage whose controller has a ledger of its own."""
+    """An environment whose controller has its own ledger."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -94,13 +94,13 @@ def takeovers(controller: Controller) -> list[dict[str, Any]]:
 
 
 def start_again(controller: Controller) -> Mapping[str, Any]:
-    """Start a controller that was stopped and return what its takeover found."""
+    """Start a stopped controller and return the result of its takeover."""
     before = len(takeovers(controller))
     controller.start()
     return wait_until(lambda: takeovers(controller), lambda got: len(got) > before, "its takeover")[-1]
 
 
-def test_a_global_rule_holds_on_every_route_until_it_is_disabled_or_goes(harness: LedgerHarness) -> None:
+def test_a_global_rule_applies_to_every_route_until_it_is_disabled_or_deleted(harness: LedgerHarness) -> None:
     stage = harness.stage
     harness.start()
     stage.serve()
@@ -122,7 +122,7 @@ def test_a_global_rule_holds_on_every_route_until_it_is_disabled_or_goes(harness
     wait_until(harness.ledger, lambda got: got == [], "an empty ledger")
 
 
-def test_of_two_rules_with_one_plugin_the_older_has_it_until_it_goes(harness: LedgerHarness) -> None:
+def test_the_older_of_two_rules_with_one_plugin_wins_until_it_is_deleted(harness: LedgerHarness) -> None:
     stage = harness.stage
     harness.start()
     stage.apply(global_rule("a-old", setting("old")))
@@ -152,7 +152,7 @@ def test_rules_that_exchange_plugins_while_no_controller_runs_keep_their_others_
             for (name, _), (_, each) in zip(EXCHANGED, EXCHANGED[::-1], strict=True)
         ]
     )
-    # Long enough that requests meet each state on the way.
+    # Long enough for requests in every intermediate state.
     stage.gateway.add_fault("delay", method="PUT", path=".*global_rules.*", delay=0.2)
     with RequestLoop(stage.traffic, stage.host) as requests:
         start_again(controller)
@@ -251,7 +251,7 @@ def test_a_gateway_without_a_ledger_is_adopted_without_a_write(harness: LedgerHa
 def test_a_rule_is_not_written_before_the_ledger_names_it(harness: LedgerHarness) -> None:
     stage = harness.stage
     controller = harness.start()
-    # What stands in its place cannot be a ledger: every write of it is refused.
+    # The existing object cannot be a ledger: every write to it is rejected.
     name = f"{harness.controller_name}-ledger"
     blocked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "immutable": True}
     stage.api.apply(blocked, namespace="default")

@@ -19,7 +19,7 @@ def plugin_config(scene: Scene, name: str, *plugins: Manifest, namespace: str = 
 
 
 def header_set(value: str) -> Manifest:
-    """Return a plugin that marks every answer."""
+    """Return a plugin that sets a header of every response."""
     return plugin("response-rewrite", {"headers": {"set": {"X-Mark": value}}})
 
 
@@ -42,22 +42,22 @@ def test_requests_are_rewritten_before_they_reach_the_pod(scene: Scene) -> None:
     assert "x-debug" not in seen["headers"]
 
 
-def test_answers_are_rewritten(scene: Scene) -> None:
+def test_responses_are_rewritten(scene: Scene) -> None:
     scene.serve("web")
     with_plugins(scene, plugin("response-rewrite", {"status_code": 201, "body": "rewritten", "headers": {"X-A": "b"}}))
-    # Without a pod the gateway's own answer would be rewritten.
+    # Without a pod, the gateway's own response would be rewritten.
     answer = scene.until_pod("web")
     assert (answer.status, answer.text, answer.headers["x-a"]) == (201, "rewritten", "b")
 
 
-def test_a_redirect_is_answered_without_a_pod(scene: Scene) -> None:
+def test_a_redirect_needs_no_pod(scene: Scene) -> None:
     scene.serve("web")
     with_plugins(scene, plugin("redirect", {"uri": "/new$uri", "ret_code": 308}))
     answer = scene.until_status(308, "/old")
     assert (answer.headers["location"], answer.pod) == ("/new/old", "")
 
 
-def test_plugins_answer_where_a_rule_has_no_backend(scene: Scene) -> None:
+def test_plugins_respond_if_a_rule_has_no_backend(scene: Scene) -> None:
     match = {"hosts": [scene.host], "paths": ["/*"]}
     config = {"abort": {"http_status": 418, "body": "short"}}
     scene.route("web", {"name": "all", "match": match, "plugins": [plugin("fault-injection", config)]})
@@ -78,7 +78,7 @@ def test_a_disabled_plugin_does_nothing_and_a_removed_one_stops(scene: Scene) ->
     assert "plugins" not in (scene.record("routes", "web_all") or {})
 
 
-def test_flat_keys_of_a_secret_come_over_the_configuration_and_are_followed(scene: Scene) -> None:
+def test_flat_keys_of_a_secret_override_the_configuration_and_are_followed(scene: Scene) -> None:
     scene.serve("web")
     scene.secret("answer", body="from the Secret")
     with_plugins(scene, plugin("echo", {"body": "from the route", "after_body": "!"}, secretRef="answer"))
@@ -88,7 +88,7 @@ def test_flat_keys_of_a_secret_come_over_the_configuration_and_are_followed(scen
     scene.wait_synced("ApisixRoute", "web")
 
 
-def test_dotted_keys_of_a_secret_lead_into_the_configuration(scene: Scene) -> None:
+def test_dotted_keys_of_a_secret_set_nested_configuration(scene: Scene) -> None:
     scene.serve("web")
     scene.apply(
         "Secret", "marks", stringData={"headers.X-Mark": "first", "headers.X-Other": "other", "before_body": ">"}
@@ -108,7 +108,7 @@ def test_a_secret_alone_configures_a_plugin(scene: Scene) -> None:
     scene.traffic.until(lambda answer: answer.text == "all of it", scene.host)
 
 
-def test_a_route_waits_for_its_secret_and_stays_as_it_was_when_that_goes(scene: Scene) -> None:
+def test_a_route_waits_for_its_secret_and_is_kept_after_its_deletion(scene: Scene) -> None:
     scene.serve("web")
     with_plugins(scene, plugin("echo", {}, secretRef="answer"))
     scene.wait_aborted("ApisixRoute", "web", "plugins[0].secretRef", f"Secret {scene.namespace}/answer does not exist")
@@ -121,7 +121,7 @@ def test_a_route_waits_for_its_secret_and_stays_as_it_was_when_that_goes(scene: 
     assert scene.send().text == "here"
 
 
-def test_key_authentication_lets_consumers_in_alone(scene: Scene) -> None:
+def test_key_authentication_admits_only_consumers(scene: Scene) -> None:
     if not isinstance(scene.gateway, DevGateway):
         pytest.skip("the consumer is put past the controller, which only the development gateway is asked for")
     scene.serve("web")
@@ -206,7 +206,7 @@ def test_a_plugin_config_follows_its_secret(scene: Scene) -> None:
     scene.traffic.until(lambda answer: answer.text == "two", scene.host)
 
 
-def test_plugins_of_the_rule_go_before_those_of_its_plugin_config(scene: Scene) -> None:
+def test_plugins_of_the_rule_override_those_of_its_plugin_config(scene: Scene) -> None:
     scene.serve("web")
     plugin_config(scene, "marks", header_set("config"), plugin("echo", {"body": "config"}))
     with_plugins(scene, header_set("rule"), plugin_config_name="marks")
