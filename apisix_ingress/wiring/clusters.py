@@ -35,8 +35,9 @@ from providers.cluster_config import ClusterConfigProvider
 
 log = structlog.get_logger()
 
-CHANGE_SECONDS = 1.0
-"""Seconds after a change of a record for which the gateways count as being changed: changes come in groups."""
+CHANGE_SECONDS = 2.0
+"""Seconds after a change of a record for which the gateways count as being changed: changes come in groups, and a burst
+of statuses between two of them would delay the second one."""
 
 BULK_BACKLOG = 64
 """Number of records queued for sync above which a cluster is in a bulk."""

@@ -15,7 +15,7 @@ A condition can be later in four cases only:
 
 * More conditions change at once than the rates below allow. Failures come before successes, and namespaces take turns.
   While gateways are being changed, 98 queued conditions keep the bound. If more are queued, or in a bulk, which is more
-  than a few dozen records queued for sync, as many failures keep it, and successes are written at the low rate.
+  than a few dozen records queued for sync, as many failures keep it, and successes are written at a low rate.
 * At the start of a term, statuses are checked once the gateways have been compared, or after `app.STATUS_SECONDS`.
 * Another client keeps overwriting our condition: it is restored after `CONFLICT_SECONDS`, which grow with each time.
 * The API server rejects the write or does not respond: it is retried after `RETRY_SECONDS`, which grow with each time.
@@ -52,8 +52,11 @@ FULL_RATE = 600.0
 HIGH_RATE = 100.0
 """Maximum writes per second while gateways are being changed."""
 LOW_RATE = 10.0
-"""Writes per second while gateways are being changed: with few queued statuses, and of successes that are late anyway.
-A write costs up to 1 ms of CPU here and 5 ms in the API server, as much as a change of endpoints."""
+"""Writes per second while gateways are being changed and few statuses are queued."""
+LATE_RATE = 5.0
+"""Writes per second of successes that are late anyway, while gateways are being changed. A write costs up to 1 ms of
+CPU here and 5 ms in the API server, as much as a change of endpoints: at 10 per second every twentieth change waited
+for one."""
 CREDIT_SECONDS = 0.5
 """Seconds for which unused writes accumulate to a burst."""
 
@@ -129,7 +132,9 @@ def _rate(load: Load, queued: int, is_failure: bool) -> float:
     """Return the allowed writes per second."""
     if load == "idle":
         return FULL_RATE
-    if not is_failure and (load == "bulk" or queued > HIGH_RATE * PACE_SECONDS):
+    if not is_failure and queued > HIGH_RATE * PACE_SECONDS:
+        return LATE_RATE
+    if not is_failure and load == "bulk":
         return LOW_RATE
     return min(max(LOW_RATE, queued / PACE_SECONDS), HIGH_RATE)
 

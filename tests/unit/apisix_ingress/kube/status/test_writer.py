@@ -16,6 +16,7 @@ from apisix_ingress.kube.status.schedule import (
     DEBOUNCE_SECONDS,
     FULL_RATE,
     HIGH_RATE,
+    LATE_RATE,
     LOW_RATE,
     REWRITE_BURST,
     REWRITE_SECONDS,
@@ -50,17 +51,17 @@ def wake_all(writer: StatusWriter, wanted: Wanted) -> None:
         writer.wake(key)
 
 
-@pytest.mark.parametrize(("load", "rate"), [("idle", FULL_RATE), ("changes", LOW_RATE), ("bulk", LOW_RATE)])
+@pytest.mark.parametrize(("load", "rate"), [("idle", FULL_RATE), ("changes", LATE_RATE), ("bulk", LATE_RATE)])
 async def test_many_statuses_are_written_at_the_rate_of_the_load(load: Load, rate: float) -> None:
-    api, clock, credit, wanted = AcceptingApi(), FakeClock(), int(CREDIT_SECONDS * rate), all_well(load)
+    api, clock, wanted = AcceptingApi(), FakeClock(), all_well(load)
     async with writing(api, clock, KEYS, wanted) as writer:
         wake_all(writer, wanted)
         await clock.advance(DEBOUNCE_SECONDS)
         at_once = api.writes
         await clock.advance(0.5)
-    # The first ones are written before all are queued: beside changes at a rate that depends on how many are.
-    most = max(credit, int(CREDIT_SECONDS * HIGH_RATE)) if load == "changes" else credit
-    assert LOW_RATE * CREDIT_SECONDS < at_once <= most + WORKERS
+    # The first ones are written before all are queued, at the rate for few statuses.
+    credit = int(CREDIT_SECONDS * {"idle": FULL_RATE, "changes": HIGH_RATE, "bulk": LOW_RATE}[load])
+    assert LATE_RATE * CREDIT_SECONDS < at_once <= credit + WORKERS
     assert api.writes - at_once == pytest.approx(0.5 * rate, abs=2 * WORKERS)
 
 
@@ -76,8 +77,8 @@ async def test_remaining_statuses_are_written_at_the_full_rate_at_the_end() -> N
         flushed = api.writes - before
         await clock.advance(0.5)
     # What was written before the flush is paid for first, at the rate of then.
-    assert FULL_RATE * (0.5 - WORKERS / LOW_RATE) - 1 <= flushed <= FULL_RATE * 0.5
-    slowly = 0.5 * LOW_RATE
+    assert FULL_RATE * (0.5 - WORKERS / LATE_RATE) - 1 <= flushed <= FULL_RATE * 0.5
+    slowly = 0.5 * LATE_RATE
     assert slowly - 1 <= api.writes - before - flushed <= slowly + WORKERS
 
 
@@ -224,7 +225,7 @@ async def test_statuses_are_written_as_soon_as_the_gateways_are_idle() -> None:
         await clock.advance(1.0)
         assert api.writes < OBJECTS / 8
         wanted.load = "idle"
-        await clock.advance(WORKERS / LOW_RATE + OBJECTS / FULL_RATE)
+        await clock.advance(WORKERS / LATE_RATE + OBJECTS / FULL_RATE)
         assert api.writes == OBJECTS
 
 
