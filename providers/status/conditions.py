@@ -103,7 +103,8 @@ class Conditions:
             found: Condition | None = aborted(report.generation, _joined(list(map(str, broken))), causes=causes)
         else:
             found = self.of_records(owner)
-        return found and replace(found, warning=_warning(report.problems))
+        warning = _warning(report.problems)
+        return replace(found, warning=warning) if found and warning else found
 
     def of_records(self, owner: ObjectKey) -> Condition | None:
         """Return the condition of an object from its records alone; None while records are pending."""

@@ -7,10 +7,12 @@ exchange. A watch reuses the connection of its list. `api` interprets responses.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, TypedDict
 from urllib.parse import quote, urlencode
 
@@ -42,6 +44,10 @@ _HEADERS = {
     "User-Agent": f"apisix-ingress/{__version__}",
 }
 _JSON = {"Content-Type": "application/json"}
+_PLAIN_URL = re.compile(
+    r"https?://[a-z0-9.-]+(?::[0-9]+)?(?:/(?!\.\.?(?:[/?]|$))[A-Za-z0-9._-]+)+(?:\?[A-Za-z0-9._=&-]*)?"
+)
+"""A URL that needs neither quoting nor normalizing."""
 _NEVER_RESENT = frozenset({"POST", "PATCH"})
 """Methods that are sent without aiohttp's session, which sends others again if an idle connection was closed."""
 
@@ -289,8 +295,10 @@ async def _sent_raw(connection: RawConnection, access: Access, request: Request)
         nonlocal is_connected
         is_connected = True
 
-    url, headers = URL(_url(access, request)), [*_headers(access, request).items()]
-    data = orjson.dumps(request.body)
+    address = _url(access, request)
+    # Quoting takes a twentieth of the CPU time of a status, and nearly all URLs need none.
+    url = URL(address, encoded=_PLAIN_URL.fullmatch(address) is not None)
+    headers, data = [*_headers(access, request).items()], orjson.dumps(request.body)
     raw = RawRequest(request.method, url, headers, data, timeout=timeout, stall=None, check=connected)
     try:
         async with asyncio.timeout(timeout.total):
@@ -303,8 +311,12 @@ async def _sent_raw(connection: RawConnection, access: Access, request: Request)
 
 
 def _url(access: Access, request: Request) -> str:
-    query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
-    return f"{access.config.host}{request.path}{query}"
+    return f"{access.config.host}{request.path}{_quoted(tuple(request.query)) if request.query else ''}"
+
+
+@lru_cache(maxsize=64)
+def _quoted(query: tuple[tuple[str, str], ...]) -> str:
+    return f"?{urlencode(query, quote_via=quote)}"
 
 
 def _headers(access: Access, request: Request) -> dict[str, str]:

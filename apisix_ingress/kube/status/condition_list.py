@@ -15,7 +15,11 @@ def listed(status: FrozenJson) -> list[JsonObject]:
 
 def of_type(status: FrozenJson, type: str) -> JsonObject | None:
     """Return the condition of a type, or None."""
-    return next((each for each in listed(status) if each.get("type") == type), None)
+    found = status.get("conditions")
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict) and each.get("type") == type:
+            return each
+    return None
 
 
 def rendered(condition: Condition) -> JsonObject:
@@ -48,7 +52,7 @@ def merged(status: FrozenJson, wanted: JsonObject, moment: str) -> list[JsonObje
     return [*known, entry] if stored is None else [entry if each is stored else each for each in known]
 
 
-def has_equal(status: FrozenJson, condition: Condition) -> bool:
-    """Return whether a stored status has an equal condition, ignoring its generation."""
-    stored, wanted = of_type(status, condition.type), rendered(condition)
-    return stored is not None and differing(stored, wanted) <= {"observedGeneration"}
+def has_changed(before: FrozenJson, after: FrozenJson, type: str) -> bool:
+    """Return whether the condition of a type changed in more than its generation and transition time."""
+    old, new = of_type(before, type), of_type(after, type)
+    return old is None or not differing(old, new or {}) <= {"observedGeneration", "lastTransitionTime"}

@@ -22,7 +22,7 @@ from apisix_ingress.errors import (
     KubeUnavailable,
     LeadershipLost,
 )
-from apisix_ingress.kube.status.condition_list import differing, has_equal, is_newer, merged, of_type, rendered
+from apisix_ingress.kube.status.condition_list import differing, has_changed, is_newer, merged, of_type, rendered
 from apisix_ingress.kube.status.conflicts import StatusConflicts
 from apisix_ingress.kube.status.debounce import Debouncer
 from apisix_ingress.kube.status.events import ConditionEvents, EventRecorder
@@ -312,7 +312,7 @@ class StatusWriter:
             return
         self._written(key, item.meta.resource_version, answer)
         self._log_written(key, change, condition)
-        if condition is not None and "conditions" in change and not has_equal(held.status, condition):
+        if condition is not None and "conditions" in change and has_changed(held.status, change, condition.type):
             self._events.announce(item.meta, condition)
         load = "idle" if self._flushing else self._gateways.load
         is_failure = condition is not None and condition.status == "False"

@@ -59,6 +59,13 @@ async def test_objects_are_created_read_replaced_and_patched(api: KubeApi) -> No
         await api.get(f"{LEASES}/nobody")
 
 
+@pytest.mark.parametrize("name", ["leader", "le ader", "l\u00e9ader", "..leader", "a:b"])
+async def test_names_are_quoted_in_the_same_way_by_every_verb(api: KubeApi, name: str) -> None:
+    await api.create(LEASES, lease(name))
+    patched = await api.patch(f"{LEASES}/{name}", {"spec": {"leaseTransitions": 1}}, manager="a b")
+    assert patched == await api.get(f"{LEASES}/{name}")
+
+
 async def test_any_sequence_of_operations_is_a_json_patch(api: KubeApi) -> None:
     await api.create(LEASES, lease(holderIdentity="a"))
     test = {"op": "test", "path": "/spec/holderIdentity", "value": "a"}
