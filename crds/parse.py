@@ -112,10 +112,16 @@ _SENTENCES = {
 }
 
 
-def _problems(model: type[BaseModel], details: Sequence[ErrorDetails]) -> tuple[tuple[str, str], ...]:
+def _problems(model: type[BaseModel], every: Sequence[ErrorDetails]) -> tuple[tuple[str, str], ...]:
+    details = [detail for detail in every if not _is_consequence(detail)]
     problems = tuple(_problem(model, detail) for detail in details[:MOST_MISTAKES])
     left = len(details) - len(problems)
     return (*problems, ("spec", f"has {left} more mistakes")) if left else problems
+
+
+def _is_consequence(detail: ErrorDetails) -> bool:
+    """Return whether a list is too short only without its invalid items, which are reported themselves."""
+    return detail["type"] == "too_short" and len(detail["input"]) >= detail.get("ctx", {})["min_length"]
 
 
 def _problem(model: type[BaseModel], detail: ErrorDetails) -> tuple[str, str]:

@@ -84,6 +84,11 @@ def test_no_message_echoes_a_value() -> None:
     assert caught.value.__context__ is None or secret not in str(caught.value.__context__)
 
 
+def test_a_list_whose_items_are_all_invalid_is_not_reported_as_empty() -> None:
+    found = problems("ApisixTls", {"hosts": ["a b"], "secret": SECRET})
+    assert [path for path, _ in found] == ["spec.hosts[0]"]
+
+
 def test_missing_spec_is_an_empty_one() -> None:
     assert [path for path, _ in problems("ApisixTls", None)] == ["spec.hosts", "spec.secret"]
 
