@@ -120,7 +120,7 @@ class Backend(Protocol):
     async def read(self, path: str) -> bytes:
         """Return the response for a path that is not a record, such as `schema/route`."""
 
-    async def look(self, key: RecordKey) -> ObservedRecord | None:
+    async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Read one record, owned or not; None if it does not exist."""
 
     async def probe(self) -> None:

@@ -129,9 +129,9 @@ class LedgeredBackend:
         """Return the response for a path that is not a record."""
         return await self._backend.read(path)
 
-    async def look(self, key: RecordKey) -> ObservedRecord | None:
+    async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Read one record."""
-        return await self._backend.look(key)
+        return await self._backend.get(key)
 
     async def probe(self) -> None:
         """Check with a cheap request whether the cluster serves calls."""

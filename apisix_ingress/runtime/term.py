@@ -19,7 +19,7 @@ class Term:
         self._clock = clock
         self.holder = holder
         self.deadline = deadline
-        self._doubted_until = -math.inf
+        self._unacked_until = -math.inf
         self._lasted_until = -math.inf
 
     def remaining(self) -> float:
@@ -31,17 +31,17 @@ class Term:
         if self.remaining() <= seconds:
             raise LeadershipLost(f"the lease of {self.holder} may have expired")
 
-    def doubt(self, until: float) -> None:
+    def note_unacked(self, until: float) -> None:
         """Record that an unacknowledged write of this term may take effect until a time (clock seconds)."""
-        self._doubted_until = max(self._doubted_until, until)
+        self._unacked_until = max(self._unacked_until, until)
 
-    def in_doubt(self) -> float:
+    def unacked_seconds(self) -> float:
         """Return the seconds for which an unacknowledged write of this term may still take effect under its lease.
 
         Zero if there is no such write, or if the lease has expired and another leader may have written.
         """
         lasts_until = max(self.deadline, self._lasted_until)
-        return max(0.0, min(self._doubted_until, lasts_until) - self._clock.monotonic())
+        return max(0.0, min(self._unacked_until, lasts_until) - self._clock.monotonic())
 
     def end(self) -> None:
         """End the term now: no write starts any more."""

@@ -216,7 +216,7 @@ class FakeBackend:
         await self._write(key, None)
         return False
 
-    async def look(self, key: RecordKey) -> ObservedRecord | None:
+    async def get(self, key: RecordKey) -> ObservedRecord | None:
         self._gateway.looks += 1
         await asyncio.sleep(0.005)
         await self._hang()

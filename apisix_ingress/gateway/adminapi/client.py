@@ -132,7 +132,7 @@ class AdminClient:
             raise await self._requests.error(reply, "DELETE", path)
         return reply.resent
 
-    async def look(self, key: RecordKey) -> ObservedRecord | None:
+    async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Return a record as the gateway has it, owned or not; None if it does not exist."""
         path = _path(key)
         reply = await self._requests.request("GET", path)

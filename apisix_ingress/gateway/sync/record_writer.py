@@ -221,7 +221,7 @@ class RecordWriter:
         now, bound = self._clock.monotonic(), self._backend.timeout
         # A request that took longer than its timeout was delayed in this process.
         until = max(started + bound, now + LATE * min(now - started, bound))
-        term.doubt(until)
+        term.note_unacked(until)
         self.driver.unacked.note(slot, record, until)
 
     def _succeed(self, slot: RecordSlot, record: Record | None, started: float) -> None:

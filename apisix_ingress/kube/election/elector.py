@@ -77,7 +77,7 @@ class LeaderElector:
             renewal = Renewal(self._lease, term, self._options, clock=self._clock, rng=self._rng)
             if await self._is_confirmed(renewal):
                 await self._run_term(term, renewal, work)
-            await self._clock.sleep(max(self._pause(), term.in_doubt()))
+            await self._clock.sleep(max(self._pause(), term.unacked_seconds()))
 
     async def _run_term(self, term: Term, renewal: Renewal, work: Work) -> None:
         self._term = term
@@ -203,7 +203,7 @@ class LeaderElector:
 
     async def _give_back(self, term: Term) -> None:
         """Release the lease once no write of the term can take effect after writes of the next leader."""
-        left = term.in_doubt()
+        left = term.unacked_seconds()
         if left > HOLD_SECONDS:
             reason = f"an unacknowledged write may still take effect for up to {left:.3g} s"
             log.warning("lease.not_released", lease=self._options.name, reason=reason)

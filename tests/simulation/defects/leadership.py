@@ -78,7 +78,7 @@ def _() -> Any:
         async def hasty(self: Any, seconds: float) -> bool:
             return True
 
-        with instead(ClusterSync, "close", hasty), instead(Term, "doubt", lambda self, until: None):
+        with instead(ClusterSync, "close", hasty), instead(Term, "note_unacked", lambda self, until: None):
             yield
 
     return planted()
@@ -86,4 +86,4 @@ def _() -> Any:
 
 @defect("an abandoned write is treated as finished")
 def _() -> Any:
-    return instead(Term, "doubt", lambda self, until: None)
+    return instead(Term, "note_unacked", lambda self, until: None)

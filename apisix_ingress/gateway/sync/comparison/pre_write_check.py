@@ -62,7 +62,7 @@ class PreWriteChecks:
         if self._driver.order.is_in_bulk(key) and key.kind not in self._slow:
             return await self._list(slot)
         now = self._clock.monotonic()
-        found = await self._backend.look(key)
+        found = await self._backend.get(key)
         if found is None:
             slot = self._table.timed[key] = self._table.slot(key)
             slot.free_at = now

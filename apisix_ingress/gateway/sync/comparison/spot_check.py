@@ -113,7 +113,7 @@ class SpotCheck:
     async def _check_record(self, key: RecordKey) -> bool:
         before = self._sentinels.known(key)
         try:
-            found = await self._backend.look(key)
+            found = await self._backend.get(key)
         except GatewayError as error:
             self._breaker.failed(error)  # at once: the other reads may take until their timeout
             raise

@@ -38,25 +38,25 @@ def test_ended_term_permits_nothing() -> None:
 def test_the_last_unacknowledged_write_determines_how_long_a_lease_is_kept() -> None:
     clock = FakeClock(start=100)
     term = Term(clock, holder="pod-a", deadline=115)
-    assert term.in_doubt() == 0
-    term.doubt(108)
-    term.doubt(103)
-    assert term.in_doubt() == 8
+    assert term.unacked_seconds() == 0
+    term.note_unacked(108)
+    term.note_unacked(103)
+    assert term.unacked_seconds() == 8
     clock.shift(2)
-    assert term.in_doubt() == 6
+    assert term.unacked_seconds() == 6
     term.end()
-    assert term.in_doubt() == 6
+    assert term.unacked_seconds() == 6
     clock.shift(10)
-    assert term.in_doubt() == 0
+    assert term.unacked_seconds() == 0
 
 
 def test_no_term_is_in_doubt_once_its_lease_has_run_out() -> None:
     clock = FakeClock(start=100)
     term = Term(clock, holder="pod-a", deadline=115)
-    term.doubt(200)
-    assert term.in_doubt() == 15
+    term.note_unacked(200)
+    assert term.unacked_seconds() == 15
     term.end()
     term.end()
-    assert term.in_doubt() == 15
+    assert term.unacked_seconds() == 15
     clock.shift(16)
-    assert term.in_doubt() == 0
+    assert term.unacked_seconds() == 0

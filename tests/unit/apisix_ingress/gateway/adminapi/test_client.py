@@ -353,6 +353,6 @@ async def test_a_silent_gateway_has_one_wording_whichever_limit_ends_the_request
         raise error("Timeout on reading data from socket")
 
     with pytest.raises(GatewayUnavailable) as caught:
-        await make_backend(silent).look(ROUTE)
+        await make_backend(silent).get(ROUTE)
     assert re.fullmatch(r"GET \S+: no response within \d+ s", str(caught.value))
     assert re.fullmatch(r"\S+: no response within \d+ s", caught.value.cause)

@@ -135,7 +135,7 @@ async def test_a_lease_is_held_until_no_write_of_the_term_can_take_effect_any_mo
     one, two = start("one"), start("two")
     await run_for(clock, 5)
     began = clock.monotonic()
-    one.terms[0].doubt(began + 4)
+    one.terms[0].note_unacked(began + 4)
     await one.stop()
     assert server.spec["holderIdentity"] == ""
     assert clock.monotonic() == began + 4
@@ -147,7 +147,7 @@ async def test_a_lease_has_to_expire_if_a_write_may_take_effect_much_later(
 ) -> None:
     one, two = start("one"), start("two")
     await run_for(clock, 5)
-    one.terms[0].doubt(clock.monotonic() + 10)
+    one.terms[0].note_unacked(clock.monotonic() + 10)
     with capture_logs() as logs:
         await one.stop()
     assert server.spec["holderIdentity"] == "one"
@@ -165,7 +165,7 @@ async def test_work_that_fails_releases_the_lease_only_after_its_writes(
 ) -> None:
     one = start("one")
     await run_for(clock, 5)
-    one.terms[0].doubt(clock.monotonic() + 4)
+    one.terms[0].note_unacked(clock.monotonic() + 4)
     one.failure = RuntimeError("broken")
     await run_for(clock, 3.5)
     assert server.spec["holderIdentity"] == "one"
@@ -182,7 +182,7 @@ async def test_a_lost_term_is_not_followed_by_another_one_before_its_writes_are_
     """The lease may still be ours: then this process itself would write before the last write takes effect."""
     one = start("one")
     await run_for(clock, 5)
-    one.terms[0].doubt(clock.monotonic() + 5)
+    one.terms[0].note_unacked(clock.monotonic() + 5)
     one.failure = LeadershipLost("late")
     await run_for(clock, 1)
     one.failure = None
@@ -197,7 +197,7 @@ async def test_a_process_that_was_frozen_in_a_write_campaigns_at_once(clock: Fak
     one = start("one")
     await run_for(clock, 5)
     clock.shift(60)
-    one.terms[0].doubt(clock.monotonic() + 10)
+    one.terms[0].note_unacked(clock.monotonic() + 10)
     await run_for(clock, 3)
     assert (len(one.terms), one.working) == (2, True)
 

@@ -189,15 +189,15 @@ async def test_check_costs_a_few_reads_and_no_list_and_no_write() -> None:
 @on_stage
 async def test_slow_cluster_and_one_that_fails_some_requests_are_not_down() -> None:
     stage = Stage([UPSTREAM_RECORD])
-    look, slow = stage.backend.look, [4.5]
+    get, slow = stage.backend.get, [4.5]
 
     async def flaky(key: RecordKey) -> ObservedRecord | None:
         await asyncio.sleep(slow[0])
         if not slow[0] and stage.gateway.rng.random() < 0.3:
             raise GatewayUnavailable("HTTP 503", status=503)
-        return await look(key)
+        return await get(key)
 
-    stage.backend.look = flaky  # type: ignore[method-assign]
+    stage.backend.get = flaky  # type: ignore[method-assign]
     async with stage.running():
         await asyncio.sleep(600)
         slow[0] = 0.0
@@ -208,7 +208,7 @@ async def test_slow_cluster_and_one_that_fails_some_requests_are_not_down() -> N
 @on_stage
 async def test_cluster_that_changes_what_it_keeps_is_not_audited_for_it_again_and_again() -> None:
     stage = Stage([UPSTREAM_RECORD])
-    stage.backend.look = altered(stage)  # type: ignore[method-assign, assignment]
+    stage.backend.get = altered(stage)  # type: ignore[method-assign, assignment]
     async with stage.running():
         for number in range(100):
             stage.want(make_record(UPSTREAM, nodes={"a:80": number + 2}))
@@ -252,11 +252,11 @@ async def test_single_failed_lists_are_reported_once_and_are_not_an_outage() -> 
 
 
 def altered(stage: Stage) -> Callable[[RecordKey], Coroutine[None, None, ObservedRecord | None]]:
-    """Return a look that shows another body than lists do."""
-    look = stage.backend.look
+    """Return a `get` that shows another body than lists do."""
+    get = stage.backend.get
 
     async def other(key: RecordKey) -> ObservedRecord | None:
-        found = await look(key)
+        found = await get(key)
         return replace(found, digest=b"another") if found else None
 
     return other

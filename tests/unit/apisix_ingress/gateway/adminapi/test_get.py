@@ -27,7 +27,7 @@ VERSION_2 = {"node": {"key": "/apisix/routes/1a2b", "value": {"id": "1a2b", "uri
     ids=["version 3", "version 2", "no index"],
 )
 async def test_record_is_read_with_its_revision(reply: object, revision: int) -> None:
-    found = await make_backend(replying(200, reply)).look(ROUTE)
+    found = await make_backend(replying(200, reply)).get(ROUTE)
     assert found is not None
     assert (found.digest, found.revision) == (comparable("routes", {"id": "1a2b", "uri": "/a"}), revision)
 
@@ -40,7 +40,7 @@ async def test_lists_include_revisions() -> None:
 
 @pytest.mark.parametrize(("status", "body"), [(404, {"message": "Key not found"}), (400, OFF)])
 async def test_a_missing_or_unserved_record_is_none(status: int, body: object) -> None:
-    assert await make_backend(replying(status, body)).look(RecordKey("stream_routes", "s")) is None
+    assert await make_backend(replying(status, body)).get(RecordKey("stream_routes", "s")) is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ async def test_other_answers_are_errors_whose_cause_names_the_address(
     handler: Handler, error: type[GatewayError], cause: str
 ) -> None:
     with pytest.raises(error) as raised:
-        await make_backend(handler).look(ROUTE)
+        await make_backend(handler).get(ROUTE)
     assert raised.value.cause.startswith(cause)
 
 
