@@ -84,7 +84,7 @@ FAULTS: dict[str, list[dict[str, Any]]] = {
 def test_faults_of_one_cluster_leave_the_other_alone_and_it_catches_up(stage: Stage, proxies: Proxies) -> None:
     away = stage.another_gateway()
     good, bad = proxies.before(stage.gateway, "good"), proxies.before(away, "bad")
-    own = stage.start({"good": good, "bad": bad}, sync={"timeout": "1s"})
+    own = stage.start({"good": good, "bad": bad}, sync={"timeout": "2s"})
     stage.serve()
     stage.apply(many(stage, "begin"))
     for gateway in (stage.gateway, away):
