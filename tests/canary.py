@@ -27,13 +27,13 @@ FORMS = _forms()
 
 
 def shown_in(sections: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the names of the captured sections that show a canary."""
+    """Return the names of the captured sections with a canary."""
     return [name for name, text in sections if any(form in text for form in FORMS)]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that shows a canary."""
+    """Fail a test that leaks a canary."""
     report = yield
     # A report repeats what the phases before it captured.
     own = [section for section in report.sections if section[0].endswith(str(report.when))]

@@ -1,4 +1,4 @@
-"""Rules for every test here: no secret is shown, no timing is asserted, logging configuration ends with the test."""
+"""Rules for every test here: no leaked secrets, no timing assertions, logging is reset after each test."""
 
 import signal
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from apisix_ingress.model.secrets import redaction
 from tests.canary import pytest_runtest_makereport as pytest_runtest_makereport
 
-# Hypothesis fails an example that took a fifth of a second once and less the next time: that is the machine's doing.
+# Hypothesis fails an example that took a fifth of a second once and less the next time, which depends on the machine.
 settings.register_profile("untimed", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -21,7 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_logger_is_kept() -> Iterator[None]:
-    """Do not cache the configuration of loggers, as the program does: a later test would use it."""
+    """Do not cache the configuration of loggers, unlike the program: a later test would use it."""
     configure = structlog.configure
 
     def uncached(**settings: Any) -> None:

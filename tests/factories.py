@@ -24,7 +24,7 @@ from apisix_ingress.state.claims import Claimant, UpstreamClaim
 CREATED = "2026-01-01T00:00:00Z"
 
 COLLIDING = ("default_web_aa27ngri", "default_web_rule", "default_web_xbuywtyh", "default_web_zabob3a1")
-"""Names of one CRC-32 (849e9177), in lexical order."""
+"""Names with the same CRC-32 (849e9177), in lexical order."""
 
 
 def make_key(name: str = "web", *, kind: str = "ApisixRoute", namespace: str = "default") -> ObjectKey:

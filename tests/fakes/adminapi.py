@@ -26,13 +26,13 @@ class AdminFault:
     """A fault for matching requests.
 
     Attributes:
-        method: Regular expression that the method has to match as a whole.
-        path: Regular expression that is searched for in the path, e.g. `routes/`.
-        status: Answer with this status; 0: answer as usual, after the delay.
+        method: Regular expression that the whole method must match.
+        path: Regular expression searched for in the path, e.g. `routes/`.
+        status: Status of the response; 0: the usual response, after the delay.
         delay: Seconds before anything happens.
-        cut: Close the connection instead of answering.
+        cut: Close the connection instead of responding.
         apply: Apply the request nevertheless: only its response is lost.
-        times: How many requests it hits; None: all.
+        times: Number of requests that it affects; None: all.
     """
 
     method: str = ".*"

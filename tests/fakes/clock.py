@@ -1,18 +1,17 @@
-"""A clock that stands still until a test moves it, and wakes its sleepers in order."""
+"""A clock that stops until a test advances it, and wakes its sleepers in order."""
 
 import asyncio
 import heapq
 from datetime import UTC, datetime, timedelta
 
-# So many turns of the loop are enough for any chain of callbacks that one wake-up sets off in a test.
+# This many turns of the loop are enough for any chain of callbacks that one wake-up triggers in a test.
 _SETTLE_TURNS = 50
 
 
 class FakeClock:
     """Virtual time: `sleep` returns only when `advance` or `run_to_next` reaches its end.
 
-    `now` runs along with the monotonic time, and can be made to jump with `jump_wall`, as real wall clocks
-    do.
+    `now` advances with the monotonic time, and jumps with `jump_wall`, like real wall clocks.
     """
 
     def __init__(self, start: float = 1000.0, wall: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
@@ -61,7 +60,7 @@ class FakeClock:
         await self.settle()
         end = self._time + seconds
         while (due := self.next_wake) is not None and due <= end:
-            # Those that came due while time stood elsewhere (`shift`) wake now: time never goes back.
+            # Sleepers that became due by `shift` wake now: time never goes backwards.
             self._time = max(self._time, due)
             _, _, waiter = heapq.heappop(self._sleepers)
             waiter.set_result(None)

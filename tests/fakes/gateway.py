@@ -36,7 +36,7 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock stands still while anything can run. No sockets, no threads."""
+    """An event loop whose clock stops while any task can run. No sockets, no threads."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -78,8 +78,8 @@ class Faults:
 class FakeGateway:
     """The content of one cluster; it outlives the controllers that write to it.
 
-    A body with a true `bad` is rejected. `excused` are records that were removed by someone else: it cannot know yet
-    that references to them dangle. `schemas` are the published ones, by path; it fills in their defaults.
+    A body with a true `bad` is rejected. `excused` are records that someone else removed: the controller cannot know
+    yet that references to them dangle. `schemas` are the published ones, by path; it fills in their defaults.
     """
 
     rng: random.Random = field(default_factory=lambda: random.Random(0))
@@ -273,7 +273,7 @@ class FakeBackend:
             raise GatewayUnavailable("disconnected", sent=True)
 
     async def _hang(self) -> None:
-        """Wait without an answer while the gateway hangs."""
+        """Wait without a response while the gateway hangs."""
         if self._gateway.faults.hung:
             await asyncio.sleep(self._timeout)
             raise GatewayUnavailable(f"no response within {self._timeout:g} s")

@@ -96,7 +96,7 @@ class Cli:
         return subprocess.CompletedProcess(arguments, got.returncode, shown, got.stderr)
 
     async def beside(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run it in a thread of this process, while servers of this event loop answer: a start costs a second."""
+        """Run it in a thread, while servers of this event loop respond; starting a process would take a second."""
         return await asyncio.to_thread(self._inside, arguments)
 
     def _inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -106,7 +106,7 @@ class Cli:
                 held.enter_context(each)
             held.enter_context(
                 patch("apisix_ingress.observability.log.setup_logging")
-            )  # it is for the life of a process
+            )  # it stays for the life of a process
             held.enter_context(_only_errors_logged())
             held.enter_context(patch.object(sys, "argv", ["apisix-ingress", *arguments]))
             held.enter_context(patch.dict(os.environ, environment(self.folder), clear=True))

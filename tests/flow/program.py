@@ -23,7 +23,7 @@ from tests.waiting import until
 ROUTES = 30
 BOUND = 40.0
 QUICK = partial(OPTIONS, watch_longest=2.0, backoff_cap=0.2, absent_poll=0.5, hold_seconds=0.2)
-"""Less quick than for one reflector: there are many, and what is held has to show."""
+"""Slower than for one reflector: there are many, and held-back writes have to be visible."""
 SERVED = {kind.kind: kind for kind in KINDS} | {
     resource.kind: Kind(resource.kind, resource.api_version, resource.plural, resource.namespaced)
     for resource in RESOURCES.values()
@@ -115,7 +115,7 @@ async def _ended(before: set[asyncio.Task[Any]]) -> None:
 
 
 def put_world(server: FakeApiServer) -> list[str]:
-    """Put a Service with an endpoint and many routes to it; return the routes' names."""
+    """Create a Service with an endpoint and many routes to it; return the names of the routes."""
     server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     port = {"name": "http", "port": 80, "targetPort": 8080}
     spec = {"clusterIP": "10.96.0.1", "ports": [port]}

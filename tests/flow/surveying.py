@@ -25,7 +25,7 @@ WELL = {"type": "ResourcesAvailable", "status": "True", "reason": "ResourcesSync
 
 
 def route(name: str = "web", *, service: str = "web", **spec: Any) -> Manifest:
-    """Return an ApisixRoute of one rule."""
+    """Return an ApisixRoute with one rule."""
     rule = {
         "name": "rule",
         "match": {"hosts": [f"{name}.example.org"], "paths": ["/*"]},
@@ -48,7 +48,7 @@ def plain(kind: str, name: str, **rest: Any) -> Manifest:
 
 
 def say(item: Manifest, status: str = "True", message: str = "Sync Successfully") -> Manifest:
-    """Return an object with a condition for its present generation."""
+    """Return an object with a condition for its current generation."""
     condition = {**WELL, "status": status, "message": message, "observedGeneration": item["metadata"]["generation"]}
     return {**item, "status": {"conditions": [condition]}}
 
@@ -79,7 +79,7 @@ class SurveyHarness:
         return await self.cli.json(command, *arguments, "--config", self.config)
 
     async def checks(self, *arguments: str) -> dict[str, list[tuple[str, str]]]:
-        """Return what doctor found: name → level and message."""
+        """Return the findings of doctor: name → level and message."""
         found: dict[str, list[tuple[str, str]]] = {}
         for each in (await self.ask("doctor", *arguments))[1]["checks"]:
             found.setdefault(each["name"], []).append((each["level"], each["message"]))

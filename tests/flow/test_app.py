@@ -1,6 +1,6 @@
 """The whole program in one process, between an API server and a gateway with all kinds of faults.
 
-Whatever happens, it converges, nothing is deleted by mistake, and `run` ends with nothing left behind.
+In every case, it converges, nothing is deleted by mistake, and `run` leaves nothing behind.
 """
 
 import json
@@ -21,7 +21,7 @@ def quick_reflectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apisix_ingress.kube.informer.reflector.ReflectorOptions", QUICK)
 
 
-async def test_objects_become_records_and_the_lease_is_given_back(
+async def test_objects_become_records_and_the_lease_is_released(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)
@@ -51,7 +51,7 @@ async def test_objects_are_frozen_while_they_are_loaded(
     async with running(server, gateway, tmp_path) as app:
         await app.until_served(*names)
     assert (ready[0], ready[-1]) == (False, True)
-    assert len(ready) <= 2 * len(names) + 20  # a time without new objects freezes none
+    assert len(ready) <= 2 * len(names) + 20  # without new objects, nothing is frozen
 
 
 async def test_restart_writes_nothing(server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_restart_writes_nothing(server: FakeApiServer, gateway: FakeAdminA
     ],
     ids=lambda fault: f"{fault.verb}-{fault.status or ('cut' if fault.cut else 'slow')}",
 )
-async def test_api_server_that_fails_at_the_start_is_outlived(
+async def test_the_program_survives_api_server_errors_at_the_start(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, fault: Fault
 ) -> None:
     names = put_world(server)
@@ -105,7 +105,7 @@ async def test_api_server_that_fails_at_the_start_is_outlived(
     ],
     ids=["500", "429", "reply-lost", "request-lost", "slow", "list-500"],
 )
-async def test_gateway_that_fails_is_outlived(
+async def test_the_program_survives_gateway_errors(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, fault: AdminFault
 ) -> None:
     names = put_world(server)
@@ -161,7 +161,7 @@ async def test_a_wrongly_empty_list_deletes_nothing(
     assert app.deletes == []
 
 
-async def test_kind_that_is_forbidden_at_the_start_holds_writing_back(
+async def test_a_forbidden_kind_at_the_start_delays_writes(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)
@@ -179,7 +179,7 @@ async def test_kind_that_is_forbidden_at_the_start_holds_writing_back(
     assert app.deletes == []
 
 
-async def test_kind_that_becomes_forbidden_affects_no_other(
+async def test_a_kind_that_becomes_forbidden_affects_no_other(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)
@@ -324,7 +324,7 @@ async def test_a_key_rejected_on_a_follower_is_forgotten_by_a_term(
         assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (200, 0)
 
 
-async def test_stop_in_the_middle_of_a_first_sync_starts_no_write_after_its_time(
+async def test_a_stop_during_the_first_sync_starts_no_late_write(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("apisix_ingress.app.DRAIN_SECONDS", 0.3)
@@ -339,7 +339,7 @@ async def test_stop_in_the_middle_of_a_first_sync_starts_no_write_after_its_time
     assert server.all("leases")[0]["spec"]["holderIdentity"] == ""
 
 
-async def test_stop_before_anything_answers_returns(
+async def test_stop_returns_before_any_server_responds(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     server.faults.append(Fault(hang=True))

@@ -1,4 +1,4 @@
-"""Servers whose responses never end: every command ends within its time limit, and says what it was reading."""
+"""Servers whose responses never end: every command ends within its time limit, and reports what it was reading."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIECES = {
     "slow body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
     "silence": (b"", b""),
 }
-"""The beginning of a response, and what follows it again and again."""
+"""The beginning of a response, and the part that is repeated endlessly."""
 
 KUBECONFIG = """
 apiVersion: v1
@@ -104,7 +104,7 @@ async def test_status_does_not_wait_forever_for_a_controller(
 
 
 @pytest.mark.parametrize("name", PIECES)
-async def test_verify_counts_a_response_without_end_as_none(name: str, cli: Cli) -> None:
+async def test_verify_treats_an_endless_response_as_missing(name: str, cli: Cli) -> None:
     async with endless(name) as place:
         cli.write("requests", f"http://{place}/page\n")
         options = ("--requests", "requests", "--timeout", "200ms")

@@ -54,7 +54,7 @@ class Moves(NamedTuple):
     name: str
     labels: Labels
     to: float | None = None
-    """None: above what it was."""
+    """None: any increase."""
 
     def holds(self, before: Scrape, now: Scrape) -> bool:
         value = now.sum(self.name, self.labels)
@@ -81,7 +81,7 @@ def becomes(name: str, to: float, /, **labels: str) -> Moves:
     return Moves(name, labels, to)
 
 
-# What happens.
+# Events.
 
 
 def nothing(app: App) -> None:
@@ -240,7 +240,9 @@ async def until_moved(app: App, before: Scrape, moves: tuple[Moves, ...]) -> Non
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.act.__name__)
-async def test_figures_move(server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, case: Case) -> None:
+async def test_documented_metrics_change(
+    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, case: Case
+) -> None:
     names = put_world(server)
     async with running(server, gateway, tmp_path) as app:
         await app.until_served(*names)
@@ -253,7 +255,9 @@ async def test_figures_move(server: FakeApiServer, gateway: FakeAdminApi, tmp_pa
         gateway.faults.clear()
 
 
-async def test_a_sweep_that_is_held_back_shows(server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path) -> None:
+async def test_a_held_back_sweep_is_in_the_metrics(
+    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
+) -> None:
     names = put_world(server)
     async with running(server, gateway, tmp_path) as app:
         await app.until_served(*names)
@@ -267,7 +271,7 @@ def block_the_loop() -> None:
     time.sleep(STALL)
 
 
-def test_a_blocked_loop_shows(tmp_path: Path) -> None:
+def test_a_blocked_loop_is_in_the_metrics(tmp_path: Path) -> None:
     async def block() -> None:
         async with FakeApiServer(SERVED.values()) as server, FakeAdminApi() as gateway:
             put_world(server)
@@ -288,7 +292,7 @@ async def scrape_without(app: App, name: str, labels: Labels) -> Scrape:
     return now
 
 
-async def test_a_certificate_that_is_used_no_more_is_not_shown(
+async def test_an_unused_certificate_is_not_in_the_metrics(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     put_world(server)
@@ -301,7 +305,7 @@ async def test_a_certificate_that_is_used_no_more_is_not_shown(
         assert ended.sum("records_desired", {"kind": "ssls"}) == 0
 
 
-def test_every_documented_figure_has_a_story() -> None:
+def test_every_documented_metric_has_a_test() -> None:
     reported = {move.name.removesuffix("_count") for case in CASES for move in case.moves} | {HELD.name, LAG}
-    # The webhook is served on request alone, and has stories of its own.
+    # The webhook is optional, and has its own tests.
     assert reported == {name for name in DOCUMENTED if not name.startswith("webhook_")}

@@ -105,7 +105,7 @@ def document(outcome: Outcome) -> JsonObject:
     records: dict[str, list[JsonObject]] = {}
     for key in sorted(outcome.records):
         body = orjson.loads(outcome.records[key].payload)
-        # The body of plugin metadata does not say which plugin it is for: the gateway takes that from the address.
+        # The body of plugin metadata does not contain the plugin: the gateway takes it from the URL.
         records.setdefault(key.kind, []).append({"id": key.id} | body if key.kind == "plugin_metadata" else body)
     problems = {
         str(key): [f"{item.severity} {item.code} {item.path}".rstrip() for item in found]
@@ -138,7 +138,7 @@ def _without_stamp(kind: str, record: JsonObject) -> JsonObject:
 
 
 def _with_stamps(wanted: JsonObject) -> JsonObject:
-    """Return a document with what `_without_stamps` left out."""
+    """Return a document with the parts that `_without_stamps` omitted."""
     records = {kind: [_with_stamp(kind, record) for record in found] for kind, found in wanted["records"].items()}
     return {**wanted, "records": records}
 

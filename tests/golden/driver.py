@@ -30,7 +30,7 @@ class Outcome:
 
     records: Mapping[RecordKey, Record]
     problems: Mapping[ObjectKey, tuple[Problem, ...]]
-    """Every object of ours that was translated, with its problems."""
+    """Every translated object, with its problems."""
 
 
 def settle(objects: Iterable[JsonObject], options: Options) -> Outcome:

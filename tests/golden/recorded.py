@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent
 UNREFERENCED = "False, unreferenced"
 """The condition in 1.8 of an ApisixUpstream while an upstream that it could configure does not exist."""
 FAILING = ("error ", "degraded ")
-"""Problems that make a condition False: nothing was published, or not all of it."""
+"""Problems that make a condition False: nothing, or not everything, was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _recording(line: Mapping[str, Any]) -> Recording:
 
 @cache
 def listed() -> Mapping[str, Any]:
-    """Return `differences.yaml`: what differs by case and state, and defects in which nothing compared here differs."""
+    """Return `differences.yaml`: differences by case and state, and defects without a compared difference."""
     found: Mapping[str, Any] = yaml.safe_load((ROOT / "differences.yaml").read_text(encoding="utf-8"))
     return found
 
@@ -104,6 +104,6 @@ def _conditions(want: JsonObject, recorded: State) -> Iterator[str]:
             ours = "none"
         else:
             ours = "False" if any(problem.startswith(FAILING) for problem in want["problems"][name]) else "True"
-        # An ApisixUpstream is judged by its own fields here, whether or not every upstream exists that it decorates.
+        # Here, the condition of an ApisixUpstream depends on its own fields only, not on existing upstreams.
         if theirs not in (ours, UNREFERENCED):
             yield f"{name}: {ours}, was {theirs}"

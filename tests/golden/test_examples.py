@@ -1,4 +1,4 @@
-"""The examples for users: no problems, fields that the CRDs know, the wanted records, which a gateway takes.
+"""The examples for users have no problems and no unknown fields, and gateways accept the expected records.
 
 `examples/<topic>/<name>.yaml` with `examples/backends` gives `tests/golden/examples/<topic>/<name>.yaml`.
 """
@@ -85,14 +85,14 @@ def test_the_order_of_the_objects_of_an_example_does_not_matter(example: Example
 
 
 @in_each_example
-def test_an_example_says_what_it_shows_and_has_known_kinds(example: Example) -> None:
-    assert example.says.endswith((".", ":")), "begin the file with a comment that says what it shows"
+def test_an_example_has_a_description_and_known_kinds(example: Example) -> None:
+    assert example.says.endswith((".", ":")), "begin the file with a comment that describes its subject"
     known = {**KUBERNETES, **GRANTS, **CUSTOM, **GATEWAYS}
     assert [each for each in example.objects if each["kind"] not in known.get(each["apiVersion"], ())] == []
 
 
 @in_each_example
-def test_fields_of_custom_resources_are_known_and_right(example: Example) -> None:
+def test_fields_of_custom_resources_are_known_and_valid(example: Example) -> None:
     specs = [(each["kind"], each.get("spec")) for each in example.objects if each["kind"] in KINDS]
     assert [found for kind, spec in specs for found in unknown_fields(kind, spec)] == []
     assert len([parse_spec(kind, spec) for kind, spec in specs]) == len(specs)
@@ -100,7 +100,7 @@ def test_fields_of_custom_resources_are_known_and_right(example: Example) -> Non
 
 @in_each_example
 async def test_the_gateway_accepts_each_record(example: Example) -> None:
-    """By the schemas and rules of the development gateway, which are those of a real one as far as it was recorded."""
+    """Uses the schemas and rules of the development gateway, which were recorded from a real one."""
     for record in Given.of(example).outcome().records.values():
         if record.key.kind in RESOURCES and record.key.kind != "plugin_metadata":
             body = {"id": record.key.id} | orjson.loads(record.payload)

@@ -1,4 +1,4 @@
-"""Every golden case: as it is written, with its objects in another order, and from the other kind of endpoints."""
+"""Every golden case: as written, with its objects in another order, and with the other kind of endpoints."""
 
 import random
 import zlib

@@ -1,4 +1,4 @@
-"""The golden cases against what controller 1.8.4 sent: all of them are here, and every difference is listed."""
+"""The golden cases compared with the recording of controller 1.8.4: all are covered, and every difference is listed."""
 
 import pytest
 

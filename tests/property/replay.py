@@ -10,14 +10,14 @@ from tests.fakes.gateway import VirtualLoop
 
 
 class Playable(Protocol):
-    """What a seed stands for."""
+    """The story of a seed."""
 
     async def play(self) -> None:
-        """Play it; raise AssertionError if an invariant is violated."""
+        """Run it; raise AssertionError if an invariant is violated."""
 
 
 def play_each(seeds: Iterable[int], story: Callable[[int], Playable]) -> None:
-    """Play the story of each seed."""
+    """Run the story of each seed."""
     # A log would take longer than the stories.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     for seed in seeds:

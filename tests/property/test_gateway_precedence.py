@@ -1,7 +1,7 @@
 """The choice among random HTTPRoutes, by the records of a gateway and its matching, is that of the Gateway API.
 
-The model here knows the specification and nothing of records: `HTTPRouteRule.matches` and `HTTPRouteSpec.hostnames`.
-The specification leaves regular expressions for paths to implementations: the model has them before the prefix `/` and
+The model implements the specification without records: `HTTPRouteRule.matches` and `HTTPRouteSpec.hostnames`. The
+specification leaves regular expressions for paths to implementations: the model has them before the prefix `/` and
 after all other paths. `make precedence` runs 10,000 sets (`PRECEDENCE_SETS`); the number of a set is its seed.
 """
 
@@ -50,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A match that fits a request; the larger rank is asked first."""
+    """A match that fits a request; the larger rank wins."""
 
     rank: tuple[Any, ...]
     route: str
@@ -140,7 +140,7 @@ def candidates(request: Request, routes: list[JsonObject], listener: str) -> Ite
         if section is not None and section != name_of(listener):
             continue
         hosts = [each for each in raw["spec"].get("hostnames", [""]) if takes(each, request.host)]
-        # A hostname of a route that is wider than the listener's stands for the listener's.
+        # A hostname of a route that is wider than the listener's means the listener's.
         specific = max((max(specificity(each), specificity(listener)) for each in hosts), default=None)
         if specific is None:
             continue
@@ -153,7 +153,7 @@ def candidates(request: Request, routes: list[JsonObject], listener: str) -> Ite
 
 @dataclass(frozen=True)
 class Descending:
-    """Orders the other way round: the oldest route, then the first namespace and name."""
+    """Sorts in reverse: the oldest route, then the first namespace and name."""
 
     value: tuple[str, str, str]
 

@@ -1,6 +1,6 @@
-"""Our reader of kubeconfig files compared with the one of the `kubernetes` package.
+"""The product's reader of kubeconfig files compared with that of the `kubernetes` package.
 
-Differences on purpose, which the generated files avoid: the package takes the last current context of several files,
+Intended differences, which the generated files avoid: the package takes the last current context of several files,
 resolves the paths of a client certificate relative to the file with the cluster, treats empty data as set, ignores a
 user name without password, and sends requests without credentials if a user does not exist.
 """
@@ -147,7 +147,7 @@ async def of_ours(paths: str) -> dict[str, object]:
 
 
 async def result(load: Awaitable[dict[str, object]]) -> dict[str, object] | None:
-    """Return the settings; None for a kubeconfig that is refused."""
+    """Return the settings; None for an invalid kubeconfig."""
     try:
         return await load
     except (ConfigException, ConfigError):
@@ -156,7 +156,7 @@ async def result(load: Awaitable[dict[str, object]]) -> dict[str, object] | None
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(kubeconfigs(), min_size=1, max_size=3), NAMES)
-async def test_kubeconfigs_are_read_like_by_the_kubernetes_package(configs: list[dict[str, Any]], current: str) -> None:
+async def test_kubeconfigs_are_read_as_by_the_kubernetes_package(configs: list[dict[str, Any]], current: str) -> None:
     with TemporaryDirectory() as folder:
         paths = written(Path(folder), [config | {"current-context": current} for config in configs])
         assert await result(of_ours(paths)) == await result(of_package(paths))

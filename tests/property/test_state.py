@@ -1,4 +1,4 @@
-"""State against simple models: in any order of events, the result is the same, and no garbage is kept."""
+"""State compared with simple models: in any order of events, the result is the same, and nothing stale is kept."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ from tests.unit.providers.harness import ProviderHarness, make_route
 
 NAMES = (*COLLIDING, "lone")
 BORN = {name: Claimant(str(9 - number), make_key(f"o{number}")) for number, name in enumerate(NAMES)}
-"""By name its owner: the last one is the oldest."""
+"""Name → its owner: the last one is the oldest."""
 OWNERS = tuple(make_key(name) for name in "abc")
 
 slices = st.builds(
@@ -191,7 +191,7 @@ def _in_every_order(wishes: dict[Claimant, tuple[Record, ...]], rng: random.Rand
     rng.shuffle(order)
     seen: set[Claimant] = set()
     for claimant in order:
-        # The first of an owner's two turns publishes something else, which must leave no trace.
+        # The first of an owner's two translations publishes something else, which must leave no trace.
         desired.replace(claimant, wishes[claimant] if claimant in seen else wishes[claimant][1:])
         seen.add(claimant)
     return desired
@@ -334,7 +334,7 @@ def _outcome(loop: ProviderHarness) -> tuple[dict[str, Any], dict[ObjectKey, lis
 def test_any_order_of_events_yields_the_same_records_without_leaks(
     routes: list[CustomObject], pauses: list[bool]
 ) -> None:
-    """Routes share records and CRCs; one of them is deleted and comes back."""
+    """Routes share records and CRCs; one of them is deleted and re-created."""
     with pytest.MonkeyPatch.context() as monkeypatch, capture_logs():
         straight, loop = ProviderHarness(monkeypatch), ProviderHarness(monkeypatch)
         straight.settle(*ROUTES)

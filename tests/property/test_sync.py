@@ -151,7 +151,7 @@ class Story:
             assert because_bad or (state.kind == "waiting" and record.refs & stuck), (key, state)
         want = {key: dict(record.body) for key, record in self.wanted.records.items() if key not in stuck}
         assert {key: stored.get(key) for key in want} == want
-        # What is not wanted is gone, unless an old version of a record that is stuck still needs it.
+        # Undesired records are deleted, unless an old version of a rejected record still needs them.
         needed: set[RecordKey] = {key for key in stuck if key in stored}
         for _ in range(3):
             needed |= {ref for key in needed & set(stored) for ref in self.gateway.refs_of(key)}

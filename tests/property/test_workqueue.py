@@ -88,7 +88,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.sequence = 0
         self.shut_down = False
 
-    # What the model does.
+    # The model.
 
     def model_add(self, key: int, urgent: bool) -> None:
         if self.shut_down:
@@ -130,7 +130,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.delayed[key] = (due, self.sequence, known[2] or urgent)
 
     def model_take(self, key: int) -> None:
-        """P1, P3, P6: `key` was handed out; it must have been the first of a lane, and the lane a fair choice."""
+        """P1, P3, P6: `key` was returned; it must have been the first of a lane, and the lane a fair choice."""
         assert key not in self.processing, "P1: two workers have one key"
         if key in self.urgent:
             assert self.urgent.take() == key, "P6: the urgent lane does not take turns"
@@ -149,7 +149,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.streak = 0
         self.processing.add(key)
 
-    # What may happen.
+    # Rules.
 
     @rule(key=KEYS, urgent=st.booleans())
     def add(self, key: int, urgent: bool) -> None:
@@ -194,7 +194,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.processing)
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
-        """P2: what was added meanwhile is ready again."""
+        """P2: a key added meanwhile is ready again."""
         key = data.draw(st.sampled_from(sorted(self.processing)))
         self.queue.done(key)
         self.processing.remove(key)
@@ -218,7 +218,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.shut_down = True
         self.delayed.clear()
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def agrees_with_the_model(self) -> None:
@@ -229,7 +229,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.is_idle == (not ready and not self.processing)
 
     def teardown(self) -> None:
-        """P2, P5: remaining keys are handed out once each, and then nothing more."""
+        """P2, P5: each remaining key is returned once, and then nothing more."""
         if not hasattr(self, "queue"):
             return
         want = sorted([*self.normal, *self.urgent, *self.again, *self.delayed])
@@ -240,7 +240,7 @@ class QueueMachine(RuleBasedStateMachine):
         while (taken := self.queue.take()) is not None:
             got.append(taken)
             self.queue.done(taken)
-        # A key that is processed and delayed, or the like, is wanted once all the same.
+        # A key that is, for example, both processed and delayed is still expected once.
         assert sorted(got) == sorted(set(want))
         assert self.queue.is_idle
 
@@ -249,7 +249,7 @@ TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
 
 
-# Each step: after so many seconds, add these keys, some urgent, some delayed.
+# Each step: after this many seconds, add these keys, some urgent, some delayed.
 STEPS = st.lists(st.tuples(DELAYS, KEYS, st.booleans(), DELAYS), max_size=25)
 
 
@@ -258,7 +258,7 @@ STEPS = st.lists(st.tuples(DELAYS, KEYS, st.booleans(), DELAYS), max_size=25)
 def test_workers_see_every_add_and_never_share_a_key(
     steps: list[tuple[float, int, bool, float]], workers: int, fail_every: int
 ) -> None:
-    """P1, P2, P4 with tasks: after the last add of a key a run of it starts, whatever fails on the way."""
+    """P1, P2, P4 with tasks: after the last add of a key, it is processed again, whatever fails in between."""
 
     async def scenario() -> None:
         clock = FakeClock(start=0)

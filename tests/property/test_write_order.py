@@ -1,4 +1,4 @@
-"""The order of writes against a model: a delete is due when no write that it waits for is left."""
+"""The order of writes compared with a model: a delete is due when it waits for no more writes."""
 
 from dataclasses import dataclass, replace
 
@@ -43,7 +43,7 @@ def may_take_over(new: Marked, old: Marked) -> bool:
 
 
 class WriteOrderMachine(RuleBasedStateMachine):
-    """Writes are sent, succeed, fail, are blocked and ordered again; deletes are tried, and go when they are due."""
+    """Writes are sent, succeed, fail, are blocked and ordered again; deletes are tried, and sent when they are due."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class WriteOrderMachine(RuleBasedStateMachine):
         for key in list(self.writes):
             self.order.drop(self.slot(key))
         self.order.due()
-        assert self.order._blockers is None, "what nothing is in takes memory"
+        assert self.order._blockers is None, "empty entries take memory"
 
 
 TestWriteOrderMachine = WriteOrderMachine.TestCase

@@ -33,7 +33,7 @@ class Mischief:
         trace: Records them.
         server: The API server.
         gateways: All clusters.
-        waver: Lets users create something, and change their minds after some seconds.
+        waver: Lets users create something, and delete it again after some seconds.
         foreign: Records that survive a wipe: their owners restore them.
         drift: Whether records may be changed manually; only an audit notices that.
     """
@@ -51,7 +51,7 @@ class Mischief:
     ) -> None:
         self.replicas: list[Replica] = []
         self.alone_until = 0.0
-        """Until this time a fault needs active users, and no other fault."""
+        """Until this time, a fault needs active users, and no other fault may start."""
         self._waver = waver
         self._rng = rng
         self._trace = trace
@@ -174,9 +174,9 @@ class Mischief:
         self._server.set_link(process, "up")
 
     def _shun(self) -> None:
-        """Keep a replica from renewing while it sees every change, so that it always has something to write.
+        """Prevent a replica from renewing while it sees every change, so that it always has something to write.
 
-        Its last response may be old: it was applied long before it was answered.
+        Its last response may be old: the write was applied long before the response was sent.
         """
         replica, late = self._anyone(), self._rng.choice([0.0, 4.0, 4.0])
         process, seconds = replica.process, self._rng.choice([4.0, 26.0, 26.0])
@@ -227,17 +227,17 @@ class Mischief:
     def _deafen(self) -> None:
         """Lose every response to the writes of some records: only these fail, so the gateway does not appear down.
 
-        Meanwhile users create something, and change their minds before it is confirmed.
+        Meanwhile users create something, and delete it before it is confirmed.
         """
         gateway, share = self._any_gateway(), self._rng.choice([0.01, 0.3])
         self._trace.note("fault", f"{gateway.name}: writes of new records, and of {share:.0%}, are not answered")
-        # Not late as well: what is sent again then would be carried out after its time, which nobody can prevent.
+        # No late writes as well: a retry would then be applied after its deadline, which cannot be prevented.
         gateway.fault = AdminFaults(deaf=share, curt=self._rng.random() < 0.4)
         self._waver(self._rng.choice([0.1, 1.0, 3.0]))
         self.later(self._rng.choice([5.0, 20.0, 40.0]), lambda: self._mend(gateway))
 
     def _dawdle(self) -> None:
-        """Apply writes long after they were given up, and let users change their minds meanwhile.
+        """Apply writes long after they were given up, and let users undo their changes meanwhile.
 
         At the end of it, a later write of a record takes effect before an earlier one.
         """
@@ -247,7 +247,7 @@ class Mischief:
             gateway.fault = AdminFaults(late=TOO_LATE)
             self._waver(seconds + 1.0)
             self.later(seconds, lambda: self._mend(gateway))
-            # Terms have to last: that they may not is what stops are about.
+            # Terms have to last; stops cover terms that end.
             self.alone_until = asyncio.get_running_loop().time() + seconds + TOO_LATE
 
     def _mend(self, gateway: SimGateway) -> None:
@@ -375,6 +375,6 @@ class Mischief:
         return self._rng.choice(self._gateways)
 
     def _spawn(self, work: Coroutine[Any, Any, None], *, name: str = "act") -> None:
-        # A trap is sprung inside a replica, but what follows is none of its doing.
+        # A trap is called in the context of a replica, but its effects must run outside of it.
         loop = running_loop()
         self._background.append(loop.create_task(work, name=name, context=loop.world))

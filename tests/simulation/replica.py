@@ -181,7 +181,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
 
     class Transport(AiohttpTransport):
         def _pool(self) -> Any:
-            return SimpleNamespace(clear_dns_cache=lambda: None)  # there are no names
+            return SimpleNamespace(clear_dns_cache=lambda: None)  # there is no DNS
 
     connection = seams.connection()
     app, sources = "apisix_ingress.app.", "apisix_ingress.wiring.sources."
@@ -196,7 +196,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", Transport),
             ("apisix_ingress.gateway.adminapi.transport.RawConnection", lambda pool: connection),
             ("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
-            # A thread takes no virtual time, and nobody waits for it here.
+            # A thread takes no virtual time, and nothing waits for it here.
             ("providers.core.base.is_large", lambda item: False),
             ("tests.fakes.kube.objects._now", virtual_now),
         ):

@@ -43,7 +43,7 @@ class Outcome:
 def play(seed: int, *, keep_trace: bool = False) -> Outcome:
     """Play one seed."""
     _freeze()
-    # A library draws from here: the pauses between two tries of one request.
+    # A library uses this randomness for the pauses between attempts of a request.
     random.seed(seed)
     loop = SimulationLoop(random.Random(seed))
     story = loop.run_until_complete(_made(seed))
@@ -65,7 +65,7 @@ def play(seed: int, *, keep_trace: bool = False) -> Outcome:
 
 def play_many(seeds: Sequence[int], *, workers: int) -> Iterator[Outcome]:
     """Play many seeds in several processes; yield the results in order."""
-    # Fresh interpreters: what the parent has done must not show in what they do.
+    # Fresh interpreters: the state of the parent must not affect the results.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield from pool.map(play, seeds, chunksize=10)

@@ -44,7 +44,7 @@ SETTLE_SECONDS = 400.0
 """Seconds after the last fault within which the expected state must be reached."""
 
 CALM_SECONDS = 65.0
-"""Seconds for which one-time reports, or work with a backoff, may follow after that."""
+"""Seconds during which one-time reports, or work with a backoff, may follow."""
 
 QUIET_SECONDS = 130.0
 """Seconds without any write afterwards: at least two audits."""
@@ -129,7 +129,7 @@ class Story:
         act()
         self.checks.look()
 
-    # How it ends.
+    # The end.
 
     async def _settle(self) -> None:
         loop = asyncio.get_running_loop()
@@ -154,11 +154,11 @@ class Story:
         for replica in self._mischief.replicas:
             await replica.stop()
         holders = [lease["spec"]["holderIdentity"] for lease in self._server.all("leases")]
-        assert holders == [""], "the lease was not given back"
-        gc.collect()  # otherwise errors that nobody retrieved come to light in one run and not in the next
+        assert holders == [""], "the lease was not released"
+        gc.collect()  # otherwise unretrieved errors are reported in one run and not in the next
         failures = running_loop().failures
         assert failures == [], "\n".join(failures)
-        assert not self.trace.violations, "a rule was broken on the way"
+        assert not self.trace.violations, "an invariant was violated"
 
     def _writes(self) -> tuple[int, ...]:
         """Return the number of writes to each gateway and to the API server, without leases and Events."""

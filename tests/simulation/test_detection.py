@@ -1,4 +1,4 @@
-"""How soon the whole control plane notices external changes, with default settings and on virtual time."""
+"""How soon the whole control plane detects external changes, with default settings and on virtual time."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def play(seed: int, tale: Tale) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("fault", ["is_down", "hang", "error", "refuses_key"])
-def test_an_outage_and_its_end_are_noticed_without_pending_writes(seed: int, fault: str) -> None:
+def test_an_outage_and_its_end_are_detected_without_pending_writes(seed: int, fault: str) -> None:
     async def tale(calm: Calm) -> None:
         assert calm.replica.controller is not None
         sync = calm.replica.controller.state.clusters.syncs[0]
@@ -138,7 +138,7 @@ def test_an_outage_and_its_end_are_noticed_without_pending_writes(seed: int, fau
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_emptied_gateway_is_filled_again(seed: int) -> None:
+def test_a_wiped_gateway_is_refilled(seed: int) -> None:
     async def tale(calm: Calm) -> None:
         calm.gateway.restore({})
         await asyncio.sleep(GATEWAY_SECONDS)
@@ -148,7 +148,7 @@ def test_emptied_gateway_is_filled_again(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gateway_that_was_restored_from_a_backup_is_repaired(seed: int) -> None:
+def test_a_gateway_restored_from_a_backup_is_repaired(seed: int) -> None:
     async def tale(calm: Calm) -> None:
         backup = calm.gateway.backup()
         calm.edit()
@@ -176,8 +176,8 @@ def test_silent_watches_are_resumed_without_a_list(seed: int) -> None:
         await asyncio.sleep(WATCH_SECONDS)
         assert calm.differences() == []
         assert any(asked.verb == "watch" for asked in seen)
-        # A look at one object is no list: it shows whether the API server went back in time.
-        # Kinds without a CRD are looked for.
+        # A GET of one object is not a list: it shows whether the API server went back in time. Kinds without a CRD are
+        # polled.
         lists = [asked for asked in seen if asked.verb == "list" and "/gateway.networking.k8s.io/" not in asked.path]
         assert [asked for asked in lists if asked.query["limit"] != "1"] == []
 

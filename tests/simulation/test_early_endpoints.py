@@ -1,4 +1,4 @@
-"""Endpoints that change during a restart reach the gateways before ApisixRoutes have been listed; nothing else does."""
+"""During a restart, only changes of endpoints reach the gateways before ApisixRoutes have been listed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def served(calm: Calm) -> None:
 
 
 def move(calm: Calm, address: str) -> None:
-    """Give a Service another endpoint."""
+    """Set another endpoint for a Service."""
     calm.users.move("alpha", "web", address)
     calm.checks.look()
 

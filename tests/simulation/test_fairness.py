@@ -1,4 +1,4 @@
-"""The whole controller beside a tenant who rewrites 1,500 rules every second, on virtual time.
+"""The whole controller under a tenant who rewrites 1,500 rules every second, on virtual time.
 
 A write takes 20 ms, 16 are in flight: the tenant alone needs twice the possible writes.
 """
@@ -40,7 +40,7 @@ class Tenants:
         self.seams = Seams(4, self.server, {"one": self.gateway}, lambda *_: False)
 
     async def play(self, story: Callable[[Tenants], Awaitable[None]]) -> None:
-        """Start the noisy tenant and play a story meanwhile."""
+        """Start the noisy tenant and run a story meanwhile."""
         self.users.begin()
         for namespace in (HOG, VICTIM):
             self.users._service(namespace, "web")
@@ -57,7 +57,7 @@ class Tenants:
         await asyncio.wait([hog])
         await replica.kill()
         assert not self.trace.violations
-        assert len(self.gateway.writes) > RULES, "the hog was idle"
+        assert len(self.gateway.writes) > RULES, "the noisy tenant was idle"
 
     async def _hog(self) -> None:
         version = 0

@@ -1,6 +1,6 @@
 """Despite all faults, two replicas sync two gateway clusters with the objects, and never delete by mistake.
 
-A failing story names its seed and the command to replay it. `make simulate` plays more of them.
+The error of a failing story contains its seed and the command to replay it. `make simulate` runs more of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SEEDS_PER_TEST = 10
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_every_story_ends_well(first: int) -> None:
+def test_every_story_converges_without_violations(first: int) -> None:
     failed = [outcome for outcome in map(play, range(first, first + SEEDS_PER_TEST)) if outcome.problem]
     assert not failed, "\n\n".join(f"{outcome.command}\n{outcome.problem}" for outcome in failed)
 

@@ -188,10 +188,10 @@ class FakeApiServer(Objects, Listening):
                         return
                     await response.write(self._line(kind, order))
         except TimeoutError:
-            # A bookmark stands for every change before it: none of them may be left behind.
+            # A bookmark covers every change before it: send all of them first.
             while not watch.orders.empty() and not isinstance(order := watch.orders.get_nowait(), str):
                 await response.write(self._line(kind, order))
-            # As the real one, which tells only of versions that are newer than where the watch stood when it began.
+            # Like the real one, which sends only versions newer than the start of the watch.
             if self.bookmarks and any(change.version > watch.since for change in self._of(kind.plural)):
                 await response.write(self._line(kind, "bookmark"))
 

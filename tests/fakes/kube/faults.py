@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request that came in. `verb` is the one of RBAC: get, list, watch, create, update, patch or delete."""
+    """A received request. `verb` is that of RBAC: get, list, watch, create, update, patch or delete."""
 
     verb: str
     plural: str
@@ -24,15 +24,15 @@ class Fault:
     Attributes:
         verb: As in `Seen`, or `*`.
         plural: Of the kind, or `*`.
-        status: Answer with this status; 0: answer as usual, after the delay.
-        body: Text of that answer; None: a Status object.
-        retry_after: Header of that answer, seconds.
+        status: Status of the response; 0: the usual response, after the delay.
+        body: Text of that response; None: a Status object.
+        retry_after: Header of that response, in seconds.
         delay: Seconds before anything happens.
         apply: Apply the request nevertheless: only its response is lost.
-        cut: Close the connection instead of answering.
-        hang: Never answer.
-        when: Further condition.
-        times: How many requests it hits; None: all.
+        cut: Close the connection instead of responding.
+        hang: Never respond.
+        when: Additional condition.
+        times: Number of requests that it affects; None: all.
     """
 
     verb: str = "*"
@@ -59,7 +59,7 @@ class Fault:
 
 
 class Refusal(Exception):
-    """An answer other than success."""
+    """A response other than success."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)

@@ -34,6 +34,6 @@ def status(refusal: Refusal) -> Manifest:
 
 
 def copied(value: T) -> T:
-    """Return a copy of a JSON value that shares nothing with it, in a fraction of the time of `copy.deepcopy`."""
+    """Return a deep copy of a JSON value, in a fraction of the time of `copy.deepcopy`."""
     result: T = orjson.loads(orjson.dumps(value))
     return result

@@ -17,7 +17,7 @@ from apisix_ingress.commands.arguments.help import examples_of
 from tests.flow.commandline import BOUND, COMMAND, PROJECT, WEB, Cli, environment
 
 COMMANDS = tuple(sorted(MODULES))
-"""Every command that there is."""
+"""Every command."""
 
 
 def test_help_names_every_command(cli: Cli) -> None:

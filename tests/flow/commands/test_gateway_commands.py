@@ -265,7 +265,7 @@ async def test_orphans_lists_unmanaged_records_and_only_reads(cli: Cli) -> None:
 
 
 async def stolen(gateway: FakeAdminApi, cli: Cli, kind: str = "routes") -> str:
-    """Remove our labels from one record; return its name on the command line."""
+    """Remove the ownership labels of one record; return its name on the command line."""
     await fill(gateway, cli)
     id_ = min(gateway.records[kind])
     gateway.records[kind][id_] = {**gateway.records[kind][id_], "labels": {"team": "shop"}}

@@ -29,7 +29,7 @@ def test_every_command_has_a_schema_or_a_reason() -> None:
 
 
 def check(command: str, document: Any) -> None:
-    """Compare a document with its model, which takes no other fields, and with the published schema."""
+    """Compare a document with its model, which accepts no other fields, and with the published schema."""
     DOCUMENTS[command].model_validate_json(json.dumps(document))
     published = json.loads((PROJECT / f"docs/reference/schemas/{command}.json").read_text())
     jsonschema_rs.validator_for(published).validate(document)

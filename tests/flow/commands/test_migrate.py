@@ -31,7 +31,7 @@ spec:
 
 
 def nginx_ingress(name: str = "shop", **annotations: str) -> dict[str, Any]:
-    """Return an Ingress of class nginx; underscores in names of annotations are dashes."""
+    """Return an Ingress of class nginx; underscores in names of annotations become dashes."""
     prefix = "nginx.ingress.kubernetes.io/"
     given = {f"{prefix}{key.replace('_', '-')}": text for key, text in annotations.items()}
     backend = {"service": {"name": "web", "port": {"number": 80}}}

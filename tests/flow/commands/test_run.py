@@ -84,7 +84,7 @@ class Running:
             return reply.status, await reply.text()
 
     async def stop(self) -> int:
-        """End it as Kubernetes does; return its exit status."""
+        """Stop it as Kubernetes does; return its exit status."""
         self.process.terminate()
         return await asyncio.wait_for(self.process.wait(), BOUND)
 
@@ -112,7 +112,7 @@ async def test_run_continues_with_a_wrong_admin_key_and_few_requests(cli: Cli) -
         async with running(cli.folder, *arguments) as controller:
             await controller.until_logged("cluster.unauthorized")
             asked = len(gateway.seen)
-            await asyncio.sleep(1.5)  # time in which a loop would show
+            await asyncio.sleep(1.5)  # time in which a retry loop would be visible
             assert (await controller.probe("/readyz"))[0] == 200
             status, text = await controller.probe("/apisix/healthz")
             assert await controller.stop() == 0
@@ -142,7 +142,7 @@ async def test_run_waits_for_an_api_server_that_is_away(cli: Cli) -> None:
     cli.write("kubeconfig", kubeconfig(f"http://{address}"))
     async with running(cli.folder, "--kubeconfig", "kubeconfig") as controller:
         await controller.until_logged("apiserver.unreachable")
-        await asyncio.sleep(1.5)  # time in which a loop would show
+        await asyncio.sleep(1.5)  # time in which a retry loop would be visible
         status, text = await controller.probe("/readyz")
         assert await controller.stop() == 0
     assert status == 503

@@ -51,7 +51,7 @@ async def test_run_ends_in_order_on_request(cli: Cli, number: signal.Signals) ->
     assert log.read_text().count("controller.stopped") == 1
 
 
-async def test_run_outlives_its_terminal_under_nohup(cli: Cli) -> None:
+async def test_run_survives_a_closed_terminal_under_nohup(cli: Cli) -> None:
     async with leading(cli, before=("nohup",)) as (process, _log):
         got = ignored_signals(process.pid)
     assert got & 1 << signal.SIGHUP - 1

@@ -97,7 +97,7 @@ UNREADABLE = {
 }
 
 
-def test_translate_names_file_and_place_of_what_it_cannot_read(cli: Cli) -> None:
+def test_translate_names_file_and_position_of_unreadable_input(cli: Cli) -> None:
     cli.write("good.yaml", WEB)
     for name, (text, _) in UNREADABLE.items():
         cli.write(f"{name}.yaml", text)
@@ -110,7 +110,7 @@ def test_translate_names_file_and_place_of_what_it_cannot_read(cli: Cli) -> None
     assert len(document["records"]["routes"]) == 1
 
 
-def test_translate_warns_of_kinds_that_are_not_read(cli: Cli) -> None:
+def test_translate_warns_about_ignored_kinds(cli: Cli) -> None:
     stranger = "apiVersion: apps/v9\nkind: Stranger\nmetadata: {name: x}\n"
     got = cli("translate", "-f", cli.write("web.yaml", f"{WEB}---\n{stranger}---\n{stranger}"), "-o", "json")
     assert got.returncode == 0
@@ -153,7 +153,7 @@ spec: {%s}
 """
 
 
-def test_translate_warns_of_objects_that_are_not_ours(cli: Cli) -> None:
+def test_translate_warns_about_objects_of_other_controllers(cli: Cli) -> None:
     spec = INGRESS % ("by-spec", "", "ingressClassName: nginx")
     annotated = INGRESS % ("by-annotation", "kubernetes.io/ingress.class: traefik", "")
     plain = INGRESS % ("without", "", "")
@@ -197,12 +197,12 @@ def test_translate_accepts_paths_with_and_without_the_option(cli: Cli) -> None:
         (["-f", "x", "-o", "xml"], "Error: Invalid value for '--output' / '-o': must be one of yaml, json"),
     ],
 )
-def test_translate_with_a_wrong_usage_says_what_is_right(cli: Cli, arguments: list[str], want: str) -> None:
+def test_translate_prints_its_usage_for_wrong_arguments(cli: Cli, arguments: list[str], want: str) -> None:
     got = cli("translate", *arguments)
     assert (got.returncode, got.stdout, got.stderr.splitlines()[-1]) == (2, "", want)
 
 
-def test_translate_asks_for_the_end_of_a_document(cli: Cli) -> None:
+def test_translate_prompts_for_the_end_of_a_document(cli: Cli) -> None:
     got = cli("translate", "-f", "-", stdin=WEB.replace("---\n", ""))
     problem = "line 6, column 1: key 'apiVersion' is given twice; is a --- missing before it?"
     assert (got.returncode, got.stderr) == (1, f"error: standard input: document 1: {problem}\n")

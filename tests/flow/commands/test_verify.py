@@ -1,4 +1,4 @@
-"""`verify` against two real servers: planted differences are found, what varies anyway is not reported."""
+"""`verify` against two real servers: planted differences are found, and responses that always vary are not reported."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def serving(gateway: Gateway) -> AsyncIterator[Gateway]:
 
 
 def edited(**changes: Any) -> Callable[[web.Request], web.Response]:
-    """Return an answer that differs from the plain one."""
+    """Return a response that differs from the plain one."""
 
     def answer(request: web.Request) -> web.Response:
         response = Gateway.plain(request)
@@ -154,7 +154,7 @@ async def test_cookies_of_responses_are_not_sent_with_other_requests(cli: Cli) -
     assert set(cookies) == {""}
 
 
-async def test_requests_of_ingresses_and_logs_are_sent_by_safe_methods_only(cli: Cli) -> None:
+async def test_requests_from_ingresses_and_logs_use_safe_methods_only(cli: Cli) -> None:
     cli.write(
         "web.yaml",
         "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: default}\n"
@@ -174,7 +174,7 @@ async def test_requests_of_ingresses_and_logs_are_sent_by_safe_methods_only(cli:
     }
 
 
-async def test_gateway_that_is_away_is_a_difference(cli: Cli) -> None:
+async def test_an_unreachable_gateway_is_a_difference(cli: Cli) -> None:
     async with serving(Gateway()) as old:
         gone = Gateway()
         async with serving(gone):
@@ -194,7 +194,7 @@ async def test_report_is_a_page_without_credentials(cli: Cli, tmp_path: Path) ->
     assert "1 of them with different responses" in page
 
 
-async def test_watch_repeats_and_says_how_often_a_difference_was_seen(cli: Cli) -> None:
+async def test_watch_repeats_and_counts_differences(cli: Cli) -> None:
     async with serving(Gateway()) as old, serving(Gateway({"/body": edited(text="x")})) as new:
         _, got = await compare(cli, old, new, "--requests", write_requests(cli, "/body"), "--watch", "2s")
     assert got["rounds"] > 1
@@ -235,7 +235,7 @@ async def test_an_interrupted_watch_reports_its_complete_rounds(cli: Cli) -> Non
     assert b"interrupted: the report covers the" in err
 
 
-async def test_arguments_that_cannot_be_used_are_named(cli: Cli) -> None:
+async def test_invalid_arguments_are_named(cli: Cli) -> None:
     for arguments, words in (
         (("verify", "a", "b"), "no requests: add"),
         (("verify", "a:x", "b"), "'a:x' is not an address; write HOST[:HTTP_PORT[,HTTPS_PORT]]"),

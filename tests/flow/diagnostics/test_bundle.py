@@ -87,7 +87,7 @@ async def test_a_bundle_that_cannot_be_written_sends_no_request(harness: SurveyH
     assert harness.server.seen == []
 
 
-async def test_a_bundle_that_is_not_made_leaves_the_file_that_was_there(harness: SurveyHarness) -> None:
+async def test_a_failed_bundle_leaves_the_existing_file_unchanged(harness: SurveyHarness) -> None:
     harness.cli.write("there.zip", "before")
     await harness.server.stop()
     for name in ("there.zip", "new.zip"):

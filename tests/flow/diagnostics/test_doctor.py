@@ -21,7 +21,7 @@ REVIEWS = "selfsubjectaccessreviews"
 
 
 def allow(*, but: str = "") -> Fault:
-    """Return the override that answers access reviews: yes, except for one resource."""
+    """Return the override that allows all access reviews, except for one resource."""
 
     def is_asked(seen: Any) -> bool:
         return bool(seen.body["spec"]["resourceAttributes"]["resource"] == but)
@@ -63,7 +63,7 @@ async def test_doctor_lists_the_installed_gateway_api_kinds(harness: SurveyHarne
     assert "PluginConfig v1alpha1" in words.partition("; kinds of 2.x: ")[2]
 
 
-async def test_doctor_names_the_right_that_lacks(harness: SurveyHarness) -> None:
+async def test_doctor_names_the_missing_permission(harness: SurveyHarness) -> None:
     harness.server.faults += [allow(but="secrets"), allow()]
     ((level, words),) = (await harness.checks())["rights"]
     assert (level, words) == ("FAIL", "these credentials: missing permissions: list secrets, watch secrets")
@@ -87,7 +87,7 @@ async def test_doctor_reports_missing_and_outdated_crds(harness: SurveyHarness) 
     found = dict((await harness.checks())["crds"])
     assert "apisixroutes.apisix.apache.org" not in found["FAIL"] + found["WARN"]
     assert found["WARN"].endswith(second["metadata"]["name"])
-    # Without it the API server rejects what Helm installed and a later version changed.
+    # Without it, the API server rejects changes of a later version to objects that Helm installed.
     fixes = {each["fix"] for each in (await harness.ask("doctor"))[1]["checks"] if each["name"] == "crds"}
     assert fixes == {"apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"}
 
@@ -95,7 +95,9 @@ async def test_doctor_reports_missing_and_outdated_crds(harness: SurveyHarness) 
 @pytest.mark.parametrize(
     ("seconds", "holder", "level"), [(1, "one", "OK"), (100, "one", "FAIL"), (1, "", "FAIL"), (None, "", "WARN")]
 )
-async def test_doctor_looks_who_leads(harness: SurveyHarness, seconds: float | None, holder: str, level: str) -> None:
+async def test_doctor_reports_the_leader(
+    harness: SurveyHarness, seconds: float | None, holder: str, level: str
+) -> None:
     if seconds is None:
         harness.server.remove("leases", "apisix-ingress-leader")
     else:
@@ -113,7 +115,9 @@ async def test_doctor_finds_another_controller_of_the_same_name(harness: SurveyH
     ("controller", "level"),
     [("somebody.example/else", "WARN"), ("apisix.apache.org/apisix-ingress-controller", "OK"), (None, "OK")],
 )
-async def test_doctor_looks_whose_the_class_is(harness: SurveyHarness, controller: str | None, level: str) -> None:
+async def test_doctor_reports_the_owner_of_the_class(
+    harness: SurveyHarness, controller: str | None, level: str
+) -> None:
     if controller:
         harness.server.put(plain("IngressClass", "apisix", spec={"controller": controller}))
     assert (await harness.checks())["ingress-class"][0][0] == level
@@ -165,7 +169,7 @@ def pair(authority: CA, days: float, host: str = "hook.default.svc", name: str =
 @pytest.mark.parametrize(
     ("signed", "days", "level"), [(True, 100, "OK"), (True, 3, "WARN"), (True, -3, "FAIL"), (False, 100, "FAIL")]
 )
-async def test_doctor_judges_the_certificate_of_the_webhook(
+async def test_doctor_checks_the_certificate_of_the_webhook(
     harness: SurveyHarness, signed: bool, days: float, level: str
 ) -> None:
     authority = CA()
@@ -174,7 +178,7 @@ async def test_doctor_judges_the_certificate_of_the_webhook(
     assert (await harness.checks())["webhook"][0][0] == level
 
 
-async def test_doctor_passes_over_secrets_that_hold_no_certificate_of_the_webhook(harness: SurveyHarness) -> None:
+async def test_doctor_skips_secrets_without_a_certificate_of_the_webhook(harness: SurveyHarness) -> None:
     authority, garbage = CA(), base64.b64encode(b"no certificate").decode()
     harness.server.put(hook(authority))
     data = {"tls.crt": garbage, "tls.key": garbage}
@@ -206,7 +210,7 @@ async def test_doctor_reports_stream_routes_that_a_gateway_does_not_serve(harnes
     assert (await harness.checks())["gateway default streams"][0][0] == "OK"
 
 
-async def test_a_clock_that_is_wrong_is_reported(harness: SurveyHarness) -> None:
+async def test_a_wrong_clock_is_reported(harness: SurveyHarness) -> None:
     settings = load_settings(harness.cli.folder / harness.config)
     got = {check.name: check.level for check in await examine(settings, clock=FakeClock())}
     assert got["api-clock"] == "WARN"
@@ -223,7 +227,7 @@ async def test_a_clock_that_is_wrong_is_reported(harness: SurveyHarness) -> None
         ("list", "secrets", "objects", "WARN some kinds could not be read: Secret: "),
     ],
 )
-async def test_doctor_reports_what_it_may_not_look_at(
+async def test_doctor_reports_forbidden_checks(
     harness: SurveyHarness, verb: str, plural: str, check: str, want: str
 ) -> None:
     harness.server.faults.append(Fault(verb, plural, status=403))
@@ -257,7 +261,7 @@ async def test_doctor_reports_a_webhook_that_is_not_registered(harness: SurveyHa
     assert (await harness.checks())["webhook"] == [("WARN", "it is served, but not registered")]
 
 
-async def test_doctor_asks_for_no_leader_if_none_is_elected(harness: SurveyHarness) -> None:
+async def test_doctor_checks_no_leader_without_election(harness: SurveyHarness) -> None:
     config = json.loads((harness.cli.folder / harness.config).read_text())
     config["kubernetes"]["election"]["enabled"] = False
     harness.cli.write(harness.config, json.dumps(config))

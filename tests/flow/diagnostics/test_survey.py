@@ -14,7 +14,7 @@ from tests.fakes.kube.apiserver import Fault
 from tests.flow.surveying import SurveyHarness, plain, route, say
 
 
-async def test_a_set_up_that_is_well_is_healthy(harness: SurveyHarness) -> None:
+async def test_a_setup_without_problems_is_healthy(harness: SurveyHarness) -> None:
     await harness.fill()
     code, got = await harness.ask("status")
     assert (code, got["healthy"], got["unread"]) == (0, True, [])
@@ -120,7 +120,7 @@ async def test_explain_continues_without_the_api_server_and_reports_it(harness: 
     assert got["notes"][0].startswith("objects were not read: API server 127.0.0.1:")
 
 
-async def test_namespaces_that_are_watched_are_read_alone(harness: SurveyHarness) -> None:
+async def test_only_watched_namespaces_are_read(harness: SurveyHarness) -> None:
     other = route("other")
     other["metadata"]["namespace"] = "elsewhere"
     harness.server.put(other)
@@ -129,7 +129,7 @@ async def test_namespaces_that_are_watched_are_read_alone(harness: SurveyHarness
     ]
 
 
-async def test_an_api_server_that_is_away_ends_status_with_its_error(harness: SurveyHarness) -> None:
+async def test_an_unreachable_api_server_ends_status_with_an_error(harness: SurveyHarness) -> None:
     await harness.server.stop()
     got = await harness.cli.beside("status", "--config", harness.config)
     assert (got.returncode, got.stdout) == (2, "")
@@ -156,14 +156,14 @@ async def test_an_unresponsive_api_server_gets_one_request(
 
 
 @pytest.mark.parametrize("command", ["status", "diff", "orphans", "bundle -o json", "tree", "wait ing default/web"])
-async def test_credentials_that_are_refused_end_a_command_with_one_line(harness: SurveyHarness, command: str) -> None:
+async def test_rejected_credentials_end_a_command_with_one_line(harness: SurveyHarness, command: str) -> None:
     harness.server.token = marked("another-token")
     got = await harness.cli.beside(*command.split(), "--config", harness.config)
     assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
     assert got.stderr.endswith("GET /version: 401: Unauthorized; it rejects these credentials\n")
 
 
-async def test_tree_of_what_may_not_be_read_is_an_error(harness: SurveyHarness) -> None:
+async def test_tree_of_a_forbidden_kind_is_an_error(harness: SurveyHarness) -> None:
     harness.server.faults.append(Fault("list", status=403))
     got = await harness.cli.beside("tree", "-o", "json", "--config", harness.config)
     *warnings, last = got.stderr.splitlines()
@@ -171,7 +171,7 @@ async def test_tree_of_what_may_not_be_read_is_an_error(harness: SurveyHarness) 
     assert "warning: cannot read ApisixRoute: these credentials may not list apisixroutes" in "\n".join(warnings)
 
 
-async def test_a_list_that_is_never_answered_ends_the_others(
+async def test_a_list_without_a_response_ends_the_others(
     harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inventories, "AT_ONCE", 1)
@@ -182,13 +182,13 @@ async def test_a_list_that_is_never_answered_ends_the_others(
     assert [seen.verb for seen in harness.server.seen].count("list") == 1
 
 
-async def test_a_gateway_that_is_away_is_reported_by_status(harness: SurveyHarness) -> None:
+async def test_status_reports_an_unreachable_gateway(harness: SurveyHarness) -> None:
     await harness.gateway.stop()
     code, got = await harness.ask("status")
     assert (code, got["clusters"][0]["reachable"], got["clusters"][0]["records"]) == (1, False, None)
 
 
-async def test_tree_leads_from_the_host_to_the_pod(harness: SurveyHarness) -> None:
+async def test_tree_shows_the_path_from_the_host_to_the_pod(harness: SurveyHarness) -> None:
     got = await harness.cli.beside("tree", "web.example.org", "--config", harness.config)
     assert (got.returncode, got.stderr) == (0, "")
     assert got.stdout.splitlines()[-1].endswith("10.0.0.1:8080 by Pod default/web-0")

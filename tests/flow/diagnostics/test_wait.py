@@ -25,7 +25,7 @@ async def test_wait_says_that_a_kind_is_not_installed(harness: SurveyHarness) ->
     assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
 
 
-async def test_wait_returns_at_once_for_an_object_that_is_live(harness: SurveyHarness) -> None:
+async def test_wait_returns_immediately_for_a_live_object(harness: SurveyHarness) -> None:
     code, got = await harness.ask("wait", "ar", "default/web")
     assert (code, got["outcome"]) == (0, "live")
     assert harness.server.count("watch", "apisixroutes") == 0
@@ -63,7 +63,7 @@ async def test_wait_survives_api_server_errors(harness: SurveyHarness) -> None:
     reported: list[str] = []
 
     class Quick(FakeClock):
-        """Time passes only during sleeps; the object is live after the third answer."""
+        """Time passes only during sleeps; the object is live after the third response."""
 
         async def sleep(self, seconds: float) -> None:
             self.shift(seconds)
@@ -134,7 +134,7 @@ async def test_wait_for_an_ingress_survives_an_unresponsive_gateway(
 async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
     """Return the message of a condition for a write to a gateway with faults."""
     key = AdminKey(lambda: SecretStr(gateway.key))
-    # Only one that is slow is to run out of time.
+    # Only a slow gateway must run out of time.
     seconds = 0.2 if any(fault.delay for fault in faults) else 30.0
     backend = AdminClient(gateway.url, key, controller="one", timeout=seconds, concurrency=1, tls=None)
     gateway.faults[:] = faults
@@ -178,6 +178,6 @@ async def test_wait_for_a_custom_resource_survives_an_unresponsive_gateway(
 @pytest.mark.parametrize(
     "arguments", [("Pod", "a/b"), ("ar", "web"), ("ar", "a/b", "--timeout", "soon"), ("ar", "a/b", "--for=x")]
 )
-async def test_wait_refuses_what_it_cannot_read(harness: SurveyHarness, arguments: tuple[str, ...]) -> None:
+async def test_wait_rejects_unsupported_arguments(harness: SurveyHarness, arguments: tuple[str, ...]) -> None:
     got = await harness.cli.beside("wait", *arguments, "--config", harness.config)
     assert (got.returncode, got.stdout) == (2, "")

@@ -136,7 +136,7 @@ async def test_wrong_key_is_unauthorized(gateway: DevGateway) -> None:
 
 
 @pytest.mark.parametrize(("action", "sent"), [("reset", True), ("drop_reply", True), ("hang", True)])
-async def test_write_without_a_reply_may_have_been_carried_out(gateway: DevGateway, action: str, sent: bool) -> None:
+async def test_a_write_without_a_reply_may_have_been_applied(gateway: DevGateway, action: str, sent: bool) -> None:
     gateway.add_fault(action, method="PUT")
     async with connected(gateway, timeout=0.5) as backend:
         with pytest.raises(GatewayUnavailable) as caught:
@@ -144,7 +144,7 @@ async def test_write_without_a_reply_may_have_been_carried_out(gateway: DevGatew
     assert caught.value.sent == sent
 
 
-async def test_connection_that_the_gateway_closes_after_a_thousand_requests_costs_no_error(gateway: DevGateway) -> None:
+async def test_a_connection_closed_after_a_thousand_requests_causes_no_error(gateway: DevGateway) -> None:
     async with connected(gateway) as backend:
 
         async def put_many() -> None:

@@ -39,7 +39,7 @@ async def test_a_controller_stops_on_sigterm_whatever_a_gateway_returns(name: st
             await process.wait()
 
 
-async def test_a_refused_object_of_many_texts_costs_no_lease(tmp_path: Path) -> None:
+async def test_a_rejected_object_with_many_texts_does_not_lose_the_lease(tmp_path: Path) -> None:
     async with FakeApiServer(SERVED.values()) as server, FakeAdminApi() as gateway:
         gateway.instead = refusing()
         put_world(server)

@@ -1,4 +1,4 @@
-"""Settings that refuse what gateways already have: the records go, however many they are."""
+"""Settings that forbid existing records: the records are deleted, however many there are."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.fakes.kube.apiserver import FakeApiServer, Manifest
 from tests.flow.program import meta, put_world, route, running
 
 FEW = 25
-"""More than the guard against mass deletes lets pass."""
+"""More than the mass-delete guard allows."""
 
 
 def custom(kind: str, name: str, spec: Manifest) -> Manifest:

@@ -22,8 +22,8 @@ async def test_the_last_bookmark_of_a_watch_leaves_no_change_behind() -> None:
         query = {"watch": "true", "resourceVersion": str(server.version), "timeoutSeconds": "0.8"}
         async with session.get("/api/v1/secrets", params=query) as answer:
             await until(lambda: server.watching("secrets") == 1, "the watch", state=lambda: server.seen)
-            # The loop is busy while the watch runs out and a change comes: both meet in one turn of it. On a machine
-            # that is busy as well the watch may have begun some time ago.
+            # The loop is busy while the watch times out and a change arrives: both are handled in the same turn. On a
+            # busy machine, the watch may have begun some time ago.
             loop.call_later(0.4, server.put, secret("late"))
             loop.call_later(0.3, time.sleep, 0.6)
             lines = [json.loads(line) async for line in answer.content]

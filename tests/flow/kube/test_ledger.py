@@ -45,7 +45,7 @@ def config_map(**data: str) -> Manifest:
     return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": NAME}, "data": data}
 
 
-async def test_an_empty_ledger_costs_one_read_a_term(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
+async def test_an_empty_ledger_causes_one_read_per_term(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
     assert await ledger.keys("east") == await ledger.keys("west") == frozenset()
     await ledger.forget("east", [A])
     assert requests(server) == ["get"]
@@ -54,7 +54,7 @@ async def test_an_empty_ledger_costs_one_read_a_term(server: FakeApiServer, ledg
     assert requests(server) == ["get", "get"]
 
 
-async def test_notes_outlive_the_process(server: FakeApiServer, api: KubeApi, ledger: ConfigMapLedger) -> None:
+async def test_entries_outlive_the_process(server: FakeApiServer, api: KubeApi, ledger: ConfigMapLedger) -> None:
     assert await ledger.note("east", [A, B])
     assert await ledger.note("west", [B])
     assert stored(server) == {"east": [str(A), str(B)], "west": [str(B)]}
@@ -77,14 +77,14 @@ async def test_forgotten_entries_are_removed(server: FakeApiServer, ledger: Conf
     assert stored(server) == {}
 
 
-async def test_changes_that_come_together_are_written_together(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
+async def test_simultaneous_changes_are_written_together(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
     keys = [RecordKey("global_rules", f"{number:x}") for number in range(16)]
     await asyncio.gather(*(ledger.note("east", [key]) for key in keys))
     assert await ledger.keys("east") == frozenset(keys)
     assert requests(server) == ["get", "create"]
 
 
-async def test_a_conflict_is_retried_on_what_the_other_wrote(
+async def test_a_conflict_is_retried_on_the_current_version(
     server: FakeApiServer, api: KubeApi, ledger: ConfigMapLedger
 ) -> None:
     await ledger.note("east", [A])
@@ -94,7 +94,7 @@ async def test_a_conflict_is_retried_on_what_the_other_wrote(
     assert stored(server) == {"east": [str(A), str(B)], "west": [str(B)]}
 
 
-async def test_two_that_create_it_at_once_both_get_their_way(server: FakeApiServer, api: KubeApi) -> None:
+async def test_two_concurrent_creations_both_succeed(server: FakeApiServer, api: KubeApi) -> None:
     ledgers = [new_ledger(api), new_ledger(api)]
     for each in ledgers:
         await each.keys("east")
@@ -117,7 +117,7 @@ async def test_endless_conflicts_are_given_up(server: FakeApiServer, ledger: Con
 
 
 @pytest.mark.parametrize("apply", [False, True])
-async def test_a_write_that_failed_is_tried_again_with_the_next(
+async def test_a_failed_write_is_retried_with_the_next_one(
     server: FakeApiServer, ledger: ConfigMapLedger, apply: bool
 ) -> None:
     server.faults.append(Fault(verb="create", plural="configmaps", status=503, times=1, apply=apply))
@@ -127,7 +127,7 @@ async def test_a_write_that_failed_is_tried_again_with_the_next(
     assert stored(server) == {"east": [str(A)]}
 
 
-async def test_of_two_that_want_the_same_one_failure_is_not_taken_for_success(
+async def test_failure_of_one_of_two_equal_changes_is_not_success(
     server: FakeApiServer, ledger: ConfigMapLedger
 ) -> None:
     server.faults.append(Fault(verb="create", plural="configmaps", status=503, times=1))
@@ -136,7 +136,7 @@ async def test_of_two_that_want_the_same_one_failure_is_not_taken_for_success(
     assert stored(server) == {"east": [str(A)]}
 
 
-async def test_the_later_of_two_contrary_changes_wins(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
+async def test_the_later_of_two_opposite_changes_wins(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
     await ledger.note("east", [A, B])
     await asyncio.gather(ledger.forget("east", [A]), ledger.note("east", [A]))
     assert stored(server) == {"east": [str(A), str(B)]}
@@ -174,7 +174,7 @@ async def test_a_ledger_without_data_is_empty(server: FakeApiServer, ledger: Con
     ],
     ids=["nothing", "no name", "no version", "data no mapping"],
 )
-async def test_what_is_not_a_ledger_is_not_read_as_an_empty_one(
+async def test_an_object_that_is_not_a_ledger_is_not_read_as_an_empty_one(
     server: FakeApiServer, ledger: ConfigMapLedger, answer: str
 ) -> None:
     server.put(config_map(east='["global_rules/a1"]'))
@@ -184,7 +184,7 @@ async def test_what_is_not_a_ledger_is_not_read_as_an_empty_one(
     assert await ledger.keys("east") == {A}
 
 
-async def test_a_write_counts_only_if_the_answer_shows_the_ledger(
+async def test_a_write_succeeds_only_if_the_response_contains_the_ledger(
     server: FakeApiServer, ledger: ConfigMapLedger
 ) -> None:
     server.faults.append(Fault("create", "configmaps", status=200, body="{}", times=1))

@@ -54,7 +54,7 @@ class Gateway:
 
 @dataclass
 class Seen:
-    """What was counted."""
+    """The counted requests."""
 
     results: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -117,7 +117,7 @@ class Client:
         return await asyncio.open_connection(HOST, self.port, ssl=self.trust, server_hostname=HOST)
 
     async def shown(self) -> bytes:
-        """Return the certificate (DER) that a new connection is shown."""
+        """Return the certificate (DER) that a new connection gets."""
         _, writer = await self.connect()
         found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         await hang_up(writer)
@@ -144,7 +144,7 @@ def head(length: int) -> bytes:
 
 async def hang_up(writer: asyncio.StreamWriter) -> None:
     writer.close()
-    with suppress(OSError):  # the server was quicker
+    with suppress(OSError):  # the server closed it first
         await writer.wait_closed()
 
 
@@ -176,7 +176,7 @@ async def serving(folder: Path, gateway: Gateway, limits: Limits, ready: Callabl
 async def judging(
     folder: Path, judge: Callable[[Review], Verdict], limits: Limits, clients: str = ""
 ) -> AsyncIterator[Client]:
-    """Serve with a check of the test's own."""
+    """Serve with a custom check."""
     files, seen = Files(folder), Seen()
     files.write(files.issue())
     certificate = files.certificate(clients)

@@ -34,7 +34,7 @@ async def test_objects_are_validated_in_the_version_of_the_request(client: Clien
         (b"x" * 100_000, "not valid JSON"),
     ],
 )
-async def test_garbage_is_turned_away_and_the_next_request_is_answered(client: Client, body: bytes, want: str) -> None:
+async def test_garbage_is_rejected_and_the_next_request_succeeds(client: Client, body: bytes, want: str) -> None:
     status, text = await client.post(body)
     assert (status, want in text) == (400, True)
     assert (await client.ask(GOOD))["allowed"]
@@ -83,7 +83,7 @@ async def test_nothing_else_is_served(client: Client) -> None:
 
 
 @pytest.mark.parametrize("levels", [150, 1500, 200_000])
-async def test_depth_beyond_what_is_read_is_denied(client: Client, levels: int) -> None:
+async def test_objects_beyond_the_maximum_depth_are_denied(client: Client, levels: int) -> None:
     config = b'{"a":' * levels + b"1" + b"}" * levels
     body = review(manifest(route_spec(plugin("redirect", {"x": "DEEP"})))).replace(b'"DEEP"', config)
     status, text = await client.post(body)
@@ -91,7 +91,7 @@ async def test_depth_beyond_what_is_read_is_denied(client: Client, levels: int) 
     assert (status, response["allowed"]) == (200, levels < 200)
 
 
-async def test_compressed_body_is_not_unfolded(client: Client) -> None:
+async def test_a_compressed_body_is_not_decompressed(client: Client) -> None:
     url, headers = f"https://{HOST}:{client.port}/validate", {"Content-Encoding": "gzip"}
     async with client.session.post(url, data=review(GOOD), headers=headers, ssl=client.trust) as reply:
         assert reply.status == 200

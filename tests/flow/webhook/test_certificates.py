@@ -54,7 +54,7 @@ async def test_no_handshake_fails_while_certificates_are_swapped(client: Client,
         await swapping
 
 
-async def test_pair_that_does_not_fit_leaves_the_former_one_in_use(client: Client, tmp_path: Path) -> None:
+async def test_a_mismatched_pair_leaves_the_previous_one_in_use(client: Client, tmp_path: Path) -> None:
     files = Files(tmp_path)
     files.authority.configure_trust(client.trust)
     old, new = await client.shown(), files.issue()
@@ -68,7 +68,7 @@ async def test_pair_that_does_not_fit_leaves_the_former_one_in_use(client: Clien
     assert await client.shown() == old
     files.write(new)
     async with asyncio.timeout(BOUND):
-        while await client.shown() != der(new):  # by a look of the server itself, or by this one
+        while await client.shown() != der(new):  # detected by the server's own check, or by this request
             client.certificate.reload()
     assert not (await client.ask(BAD))["allowed"]
 
@@ -108,7 +108,7 @@ def client_authority(folder: Path) -> CA:
 
 
 async def answered(client: Client, identity: LeafCert | None) -> bool:
-    """Return whether a client with this certificate gets an answer."""
+    """Return whether a client with this certificate gets a response."""
     trust = ssl.create_default_context()
     trust.load_verify_locations(cadata=ssl.DER_cert_to_PEM_cert(client.trust.get_ca_certs(binary_form=True)[-1]))
     if identity is not None:
@@ -119,7 +119,7 @@ async def answered(client: Client, identity: LeafCert | None) -> bool:
         return False
 
 
-async def test_only_a_client_with_a_certificate_of_the_ca_is_answered(tmp_path: Path) -> None:
+async def test_only_clients_with_a_certificate_of_the_ca_get_a_response(tmp_path: Path) -> None:
     authority, stranger = client_authority(tmp_path), CA()
     known, unknown = (each.issue_cert("apiserver") for each in (authority, stranger))
     async with judging(tmp_path, lambda review: ALLOWED, PATIENT, "clients.crt") as client:

@@ -50,7 +50,7 @@ async def test_a_slow_large_object_delays_no_other(tmp_path: Path) -> None:
                 pass
 
 
-async def test_object_is_allowed_while_the_world_is_not_complete(tmp_path: Path) -> None:
+async def test_objects_are_allowed_before_the_first_sync(tmp_path: Path) -> None:
     ready: list[bool] = []
     async with serving(tmp_path, Gateway(), PATIENT, lambda: bool(ready)) as client:
         got = await client.ask(BAD)
@@ -59,7 +59,7 @@ async def test_object_is_allowed_while_the_world_is_not_complete(tmp_path: Path)
         assert not (await client.ask(BAD))["allowed"]
 
 
-async def test_gateway_that_is_away_is_a_warning_until_it_is_back(tmp_path: Path) -> None:
+async def test_an_unreachable_gateway_is_a_warning_until_it_recovers(tmp_path: Path) -> None:
     gateway = Gateway(error=GatewayUnavailable("no response"))
     async with serving(tmp_path, gateway, PATIENT, lambda: True) as client:
         got = await client.ask(BAD)
@@ -74,6 +74,6 @@ async def test_gateway_that_is_away_is_a_warning_until_it_is_back(tmp_path: Path
                 await asyncio.sleep(0.05)
 
 
-async def test_gateway_that_refuses_is_a_warning(tmp_path: Path) -> None:
+async def test_a_gateway_that_rejects_the_check_is_a_warning(tmp_path: Path) -> None:
     async with serving(tmp_path, Gateway(error=GatewayRejected(404, "not found")), PATIENT, lambda: True) as client:
         assert (await client.ask(BAD))["allowed"]

@@ -30,7 +30,7 @@ from tests.waiting import until
 QUICK = Limits(deadline=1.0, handshake=2.0, first=0.5, idle=0.5)
 
 
-async def test_body_that_is_too_long_is_turned_away_before_it_is_sent(client: Client) -> None:
+async def test_a_body_that_is_too_long_is_rejected_before_it_is_sent(client: Client) -> None:
     reader, writer = await client.connect()
     writer.write(head(Limits().body + 1))
     async with asyncio.timeout(BOUND):
@@ -64,7 +64,7 @@ async def test_large_object_is_checked_like_a_small_one(client: Client) -> None:
     )
 
 
-async def test_burst_of_requests_is_answered_right_one_by_one(client: Client) -> None:
+async def test_each_request_of_a_burst_gets_its_own_response(client: Client) -> None:
     async def one(number: int) -> bool:
         got = await client.ask(BAD if number % 2 else GOOD, uid=f"u{number}")
         return bool(got["allowed"]) == (number % 2 == 0)
@@ -73,7 +73,7 @@ async def test_burst_of_requests_is_answered_right_one_by_one(client: Client) ->
     assert client.seen.results == {("ApisixRoute", "allowed"): 250, ("ApisixRoute", "denied"): 250}
 
 
-async def test_requests_beyond_the_memory_for_them_are_turned_away_at_once(tmp_path: Path) -> None:
+async def test_requests_beyond_the_memory_limit_are_rejected_immediately(tmp_path: Path) -> None:
     limits = replace(PATIENT, memory=100_000)
     async with judging(tmp_path, lambda review: Verdict(), limits) as client:
         _, holder = await client.connect()
@@ -95,7 +95,7 @@ async def test_requests_beyond_the_memory_for_them_are_turned_away_at_once(tmp_p
         assert (await client.post(body))[0] == 200
 
 
-async def test_body_that_does_not_come_is_given_up_while_others_are_answered(tmp_path: Path) -> None:
+async def test_a_missing_body_times_out_without_delaying_other_requests(tmp_path: Path) -> None:
     async with serving(tmp_path, Gateway(), QUICK, lambda: True) as client:
         slow = []
         for _ in range(20):
@@ -111,7 +111,7 @@ async def test_body_that_does_not_come_is_given_up_while_others_are_answered(tmp
         assert client.seen.results["", "slow"] == 20
 
 
-async def test_headers_that_do_not_come_cost_the_connection(tmp_path: Path) -> None:
+async def test_missing_headers_close_the_connection(tmp_path: Path) -> None:
     async with serving(tmp_path, Gateway(), QUICK, lambda: True) as client:
         reader, writer = await client.connect()
         ended = asyncio.create_task(reader.read())
@@ -160,7 +160,7 @@ async def test_idle_connections_are_closed_and_delay_no_client(tmp_path: Path) -
         assert (await client.ask(GOOD))["allowed"]
 
 
-async def test_connections_beyond_the_cap_push_out_the_idlest(tmp_path: Path) -> None:
+async def test_connections_beyond_the_limit_replace_the_idlest(tmp_path: Path) -> None:
     async with judging(tmp_path, lambda review: Verdict(), replace(PATIENT, connections=20)) as client:
         idle = [await client.connect() for _ in range(40)]
         assert (await client.ask(GOOD))["allowed"]

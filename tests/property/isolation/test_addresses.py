@@ -1,7 +1,7 @@
-"""No published node leads to a Pod of another namespace, whatever tenants write in any order.
+"""No published node reaches a Pod of another namespace, whatever tenants write, in any order.
 
 The reference resolves as the gateway's resolver and kube-proxy do: by the search list, through ExternalName, cluster
-addresses and headless Services, to the addresses that are reached in the end.
+addresses and headless Services, to the final addresses.
 """
 
 from __future__ import annotations

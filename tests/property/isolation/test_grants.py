@@ -86,7 +86,7 @@ def take(model: Model, step: Step) -> JsonObject | ObjectKey:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=25))
-def test_what_is_published_is_granted_now_and_what_is_granted_is_published(history: list[Step]) -> None:
+def test_exactly_the_granted_references_are_published(history: list[Step]) -> None:
     found, loop = prepare(options=GRANT)
     model = Model()
     for step in (*PUBLISHED, *history):

@@ -19,7 +19,7 @@ from tests.unit.translation.settling import prepare
 SECRETS = ("one", "two")
 
 Certificates = Mapping[tuple[str, str], int]
-"""Namespace and name of a Secret → which certificate is in it."""
+"""Namespace and name of a Secret → its certificate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def wish_of(seed: random.Random, number: int) -> Wish:
 
 
 def wanted(wish: Wish, wishes: Iterable[Wish], certificates: Certificates) -> set[str]:
-    """The reference: which hosts of an object, whose Secret is there, are published."""
+    """The reference: the published hosts of an object whose Secret exists."""
     own = certificates[wish.namespace, wish.secret]
     found = set()
     for host in wish.hosts:
@@ -65,7 +65,7 @@ def check(found: World, wishes: Iterable[Wish], certificates: Certificates) -> N
     for wish in wishes:
         if wish.foreign:
             assert not found.desired.of_owner(wish.key)
-        # What cannot be translated keeps what it had, which is a matter of history.
+        # An object that cannot be translated keeps its records, which depend on history.
         elif (wish.namespace, wish.secret) in certificates:
             got = {host for record in found.desired.of_owner(wish.key).values() for host in record.body["snis"]}
             want = wanted(wish, wishes, certificates)

@@ -1,4 +1,4 @@
-"""Tenants with the same hosts: with `host_ownership: namespace` none gets requests for hosts of another one.
+"""Tenants with the same hosts: with `host_ownership: namespace`, no tenant gets requests for hosts of another one.
 
 This holds in any order of events and with invalid objects.
 """
@@ -171,7 +171,7 @@ def test_no_request_for_a_host_reaches_another_namespace(number: int) -> None:
             found.stores[wish.kind].delete(wish.key)
             del there[wish.key]
         else:
-            # Edits, too: other hosts, and what cannot be translated.
+            # Edits, too: other hosts, and objects that cannot be translated.
             if seed.random() < 0.5:
                 hosts = tuple(seed.sample(HOSTS, seed.randint(0, 2)))
                 wish = replace(wish, hosts=hosts, broken=seed.random() < 0.4)
@@ -188,7 +188,8 @@ def test_no_request_for_a_host_reaches_another_namespace(number: int) -> None:
     whole = [manifest(replace(wish, broken=False)) for wish in there.values()]
     seed.shuffle(whole)
     fresh = settle(*surroundings(), *whole, options=options)
-    # What cannot be translated keeps what it had, which is a matter of history: a port is no part of a server name.
+    # An object that cannot be translated keeps its records, which depend on history: a port is not part of a server
+    # name.
     if any(problem.severity == "error" for report in fresh.reports.values() for problem in report.problems):
         return
     assert bodies(found) == bodies(fresh)

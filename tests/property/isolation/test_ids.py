@@ -1,7 +1,7 @@
-"""Tenants who forge names: no request is answered by the record of another name, and a victim's ids stay.
+"""Tenants who forge names: no request reaches the record of another name, and a victim's ids stay.
 
-Each seed plays a story on virtual time, with the product's translations and engines: objects come and go in any order,
-are broken and repaired, and controllers are killed and restarted while users continue.
+Each seed runs a story on virtual time, with the product's translations and engines: objects are created and deleted in
+any order, are broken and repaired, and controllers are killed and restarted while users continue.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Controller(ChangeSink):
         self.world.stores[key.kind].delete(key)
 
     async def run(self) -> None:
-        """Translate everything, and write from then on."""
+        """Translate everything, and write changes from then on."""
         self._tasks += [asyncio.create_task(sync.run(self._term, self._ready)) for sync in self.syncs]
         await self.registry.drained()
         self.world.ids.settle()
@@ -167,7 +167,7 @@ class Story:
             names = {body["name"] for body in want.values()}
             assert names == {"victim_bank_80", "victim_ext", "victim_guard", "victim_r_r1", "victim_r_r2"}
 
-    # What happens.
+    # Events.
 
     async def _start(self) -> None:
         self.controller = Controller(self.gateways, self.objects.values(), wide=self.wide, rng=self.rng)
@@ -198,7 +198,7 @@ class Story:
             self._attack()
 
     def _put(self, kind: str, namespace: str, name: str, spec: JsonObject) -> None:
-        # Whoever edits an old object may be older than his victim.
+        # An attacker who edits an old object may be older than the victim.
         key, day = ObjectKey(kind, namespace, name), 1 if namespace == "evil" and self.rng.random() < 0.5 else 9
         raw = make(kind, name, namespace=namespace, spec=spec)
         raw["metadata"]["creationTimestamp"] = f"2026-01-{day:02}T00:00:00Z"
@@ -213,7 +213,7 @@ class Story:
         if self.controller is not None:
             self.controller.remove(key)
 
-    # The victim, who deletes nothing, but makes mistakes.
+    # The victim, who makes mistakes but deletes nothing.
 
     def victims(self) -> list[Callable[[], None]]:
         path = f"/{self.rng.randint(0, 3)}"
@@ -288,5 +288,5 @@ def _plugin(name: str) -> JsonObject:
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, BLOCK))
-def test_forged_names_never_get_an_id_of_anybody_else(start: int) -> None:
+def test_forged_names_never_get_an_id_of_another_name(start: int) -> None:
     play_each(range(start, start + BLOCK), Story)

@@ -1,7 +1,7 @@
 """Addresses in plugins against a simple model: with the preset, no published body contains an address of the gateway.
 
-The model does not use the tables of the review: the name of a field shows whether it may hold an address, apart
-from a list of fields with such names that lead nowhere.
+The model does not use the tables of the review: the name of a field shows whether it may hold an address, apart from a
+list of fields with such names that cause no requests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOWHERE = re.compile(
     r"|trusted_addresses|zipkin.server_addr|client_id|app_id|(key|access_key|secret|log|project|tenant|region)_id$"
     r"|(transaction|subscription)_id$|auth\.(header|query)\.|event_properties|severity_map|expr|metadata"
 )
-"""Such fields that cause no requests: headers, redirects of the client, names of accounts."""
+"""Fields with such names that cause no requests: headers, redirects of the client, names of accounts."""
 
 TARGETS = [
     (name, path)
@@ -46,7 +46,7 @@ def config_with(path: str, value: str) -> JsonObject:
     """Return a configuration that has a text in one field."""
     found: Any = value
     for step in reversed(re.findall(r"\[\]|[^.\[\]]+", path)):
-        # Of a mapping with any keys these are what leads somewhere.
+        # In a mapping with arbitrary keys, the keys are addresses.
         found = [found] if step == "[]" else {value if step == "*" else step: 1 if step == "*" else found}
     return dict(found)
 
@@ -91,7 +91,7 @@ def test_no_address_of_the_gateway_is_published_in_a_plugin(
 
 def objects_with(plugin: JsonObject, kind: str, target: tuple[str, str], value: str) -> list[JsonObject]:
     if kind == "Secret" and "[" not in target[1] and "*" not in target[1]:
-        # What a Secret adds lies over the configuration.
+        # The data of a Secret overrides the configuration.
         plugin = {"name": target[0], "enable": True, "secretRef": "secret"}
         return [secret(**{target[1].replace(".", "__"): value}), route(rule(plugins=[plugin]))]
     if kind == "stream":
@@ -110,7 +110,7 @@ def objects_with(plugin: JsonObject, kind: str, target: tuple[str, str], value: 
     ("name", "field"), [("forward-auth", "uri"), ("traffic-split", "rules[].weighted_upstreams[].upstream.nodes.*")]
 )
 def test_the_same_is_published_with_an_address_of_another_client(name: str, field: str) -> None:
-    """Else the test above would show nothing."""
+    """Otherwise the test above would prove nothing."""
     value = "https://a.example:19091/" if field == "uri" else "a.example:19091"
     plugin = {"name": name, "enable": True, "config": config_with(field, value)}
     assert (name, field) in TARGETS

@@ -25,7 +25,7 @@ from tests.unit.translation.settling import prepare
 
 @dataclass(frozen=True, kw_only=True)
 class Wish(Wanting):
-    """An object with one rule: what it matches, and its age."""
+    """An object with one rule: its match and its age."""
 
     paths: tuple[str, ...]
     methods: tuple[str, ...]
@@ -40,7 +40,7 @@ class Wish(Wanting):
 
 
 def older(wish: Wish, wishes: Iterable[Wish]) -> list[Wish]:
-    """Return the objects that win over one, the first one first."""
+    """Return the objects that win over one, in order."""
     rivals = (other for other in wishes if other.age < wish.age and not other.foreign)
     return sorted((other for other in rivals if other.takes() & wish.takes()), key=lambda other: other.age)
 
@@ -105,7 +105,7 @@ def test_order_of_events_changes_nothing(number: int) -> None:
     services = [service(namespace=tenant) for tenant in TENANTS]
     found, loop = prepare(*services)
     there: dict[ObjectKey, Wish] = {}
-    # Everything comes, and some of it goes and comes again, in an order of its own; looked at from time to time.
+    # Every pod is created, and some are deleted and re-created in any order; checked from time to time.
     events = [*wishes, *seed.sample(wishes, 4), *seed.sample(wishes, 4)]
     seed.shuffle(events)
     for wish in [*events, *wishes]:
@@ -133,7 +133,7 @@ DAYS = st.lists(st.tuples(st.integers(0, 2 * TOP), st.integers(0, 9)), max_size=
 
 @given(before=DAYS, change=st.tuples(st.integers(0, 2 * TOP), st.integers(0, 9)), seen=st.integers(0, 2 * TOP + 1))
 @settings(max_examples=300, deadline=None)
-def test_readers_of_the_first_members_are_notified_of_every_change_of_them(
+def test_readers_of_the_first_members_are_notified_of_their_changes(
     before: list[tuple[int, int]], change: tuple[int, int], seen: int
 ) -> None:
     store, heard = ranked()
@@ -155,7 +155,7 @@ def _view(store: Store[Pod]) -> TrackingView:
 
 
 def _apply(store: Store[Pod], name: int, day: int) -> None:
-    """Store a pod that was born on a day; day 0 deletes it."""
+    """Store a pod that was created on a day; day 0 deletes it."""
     pod = make_pod(f"p{name:02}")
     if not day:
         store.delete(pod.meta.key)

@@ -12,7 +12,7 @@ from tests.simulation.runner import play
 
 Plant = Callable[[], AbstractContextManager[Any]]
 DEFECTS: dict[str, Plant] = {}
-"""Name → the defect; it is there as long as its context."""
+"""Name → the defect, a context manager: it is active inside its context."""
 
 
 def defect(name: str) -> Callable[[Plant], Plant]:
@@ -46,7 +46,7 @@ def catch(name: str, seeds: int) -> tuple[str, int | None, str]:
             outcome = play(seed)
             if outcome.problem:
                 reported = outcome.problem.splitlines()
-                # The first rule that was broken says more than that one was.
+                # The first violated rule is more informative than the final error.
                 return name, seed, reported[1] if len(reported) > 1 else reported[0]
     return name, None, ""
 

@@ -1,1 +1,1 @@
-"""The API server and the gateways of a simulation, and the network before them."""
+"""The API server and the gateways of a simulation, and the network in front of them."""

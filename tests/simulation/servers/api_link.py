@@ -1,4 +1,4 @@
-"""The network between a process and the simulated API server: it takes the place of the HTTP client's transport."""
+"""The network between a process and the simulated API server: it replaces the HTTP client's transport."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 
 
 class LinkTransport:
-    """Takes the place of `kube.client.requests.Transport` in one process."""
+    """Replaces `kube.client.requests.Transport` in one process."""
 
     def __init__(self, server: SimApiServer, process: Process) -> None:
         self._server = server
@@ -77,6 +77,6 @@ class LinkTransport:
         verb = VERBS[request.method]
         if verb == "get" and plural and not name:
             verb = "watch" if ("watch", "true") in request.query else "list"
-        # What is sent is a copy: nobody shares objects over a network.
+        # Send copies: objects are never shared over a network.
         body = orjson.loads(orjson.dumps(request.body)) if request.body is not None else None
         return Seen(verb, plural, request.path, dict(request.query), request.headers, body)

@@ -31,7 +31,7 @@ class Sender(Protocol):
 
 
 class Stream:
-    """The answer to a watch: chunks in order, each some time after it was sent."""
+    """The response to a watch: chunks in order, each with a delay after it was sent."""
 
     def __init__(self, server: Sender, kind: Kind, process: Process, back: Context, since: int) -> None:
         self.kind = kind
@@ -72,7 +72,7 @@ class Stream:
 
     def _arrive(self, chunk: bytes | None) -> None:
         if self._server.state_of(self.process) != "up":
-            # A piece is lost: nothing after it can be read either.
+            # A chunk is lost: nothing after it can be read either.
             self._is_torn = True
             self.stall()
         if not self._is_torn:

@@ -50,7 +50,7 @@ class ApiFaults:
 
 
 class SimApiServer(Objects):
-    """The server and the network before it.
+    """The server and the network in front of it.
 
     Args:
         rng: Draws delays and faults.
@@ -66,7 +66,7 @@ class SimApiServer(Objects):
         """The number of writes, without leases and Events."""
         self.links: dict[Process, LinkState] = {}
         self.shunned: dict[Process, float] = {}
-        """Processes whose lease requests are answered late until a time, and refused from then on."""
+        """Processes whose lease requests get late responses until a time, and are rejected from then on."""
         self.held: dict[Process, float] = {}
         """Processes whose lease writes take effect this many seconds late, after they were given up."""
         self._rng = rng

@@ -34,7 +34,7 @@ KINDS = (
 )
 ADMIN_KEY = "canary-of-the-admin-key"
 STOP_SECONDS = 0.5
-"""Seconds after a rejected key until no write may use it."""
+"""Seconds after a rejected key during which writes may still use it."""
 MANAGED = {"managed-by": "apisix-ingress-controller"}
 
 
@@ -43,8 +43,7 @@ class AdminFaults:
     """Shares of requests (0 to 1) that fail, by kind of failure.
 
     Attributes:
-        deaf: Share of the records whose writes are applied and not answered; it applies to all records that are
-            new, and to no others.
+        deaf: Share of the records whose writes are applied without a response; all new records, and no others.
         curt: Retries of these writes are rejected with 429.
         late: Seconds by which each write takes effect late.
         guard_lag: Seconds by which the gateway notices removed references late.
@@ -164,7 +163,7 @@ class SimGateway:
         return status, {"key": f"/apisix/{path}", "value": body}
 
     def is_deaf_to(self, method: str, path: str, status: int) -> bool:
-        """Return whether the fault keeps a write from being answered."""
+        """Return whether the fault suppresses the response to a write."""
         if not self.fault.deaf or method == "GET" or status == 429:
             return False
         if status == 201:
@@ -172,7 +171,7 @@ class SimGateway:
         return path in self._unheard or zlib.crc32(path.encode()) % 1000 < 1000 * self.fault.deaf
 
     def has_missed(self, path: str) -> bool:
-        """Return whether the first write of a record was applied without an answer."""
+        """Return whether the first write of a record was applied without a response."""
         return path in self._unheard
 
     def note_key(self, process: Process, status: int) -> None:

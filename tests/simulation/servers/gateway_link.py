@@ -1,7 +1,7 @@
-"""The network between processes and simulated gateways: it takes the place of `RawConnection`.
+"""The network between processes and simulated gateways: it replaces `RawConnection`.
 
-It delays, loses, repeats and cuts off requests; `gateway` carries them out. It is below `AiohttpTransport`, so the
-client and the transport are the real ones.
+It delays, loses, repeats and cuts off requests; `gateway` processes them. It is below `AiohttpTransport`, so the client
+and the transport are the real ones.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ class SimConnection:
     async def send(self, request: RawRequest, *_: object) -> SimAnswer:
         """Send a request and return the reply.
 
-        Raises:
-            aiohttp.ClientError, TimeoutError: There was none.
+        Raises: aiohttp.ClientError, TimeoutError: There was no reply.
         """
         reply = await self._exchange(request)
         return SimAnswer(SimHead(reply.status, reply.headers), reply.body)
@@ -124,7 +123,7 @@ class SimConnection:
 
 @dataclass(slots=True, frozen=True)
 class _Call:
-    """A request under way."""
+    """A request in flight."""
 
     method: str
     path: str

@@ -33,7 +33,7 @@ OPTIONS = partial(
     absent_hold=0.05,
     hold_seconds=0.02,
 )
-"""Waits that a test has time for."""
+"""Waits that are short enough for tests."""
 QUICK = OPTIONS(silent_watches=1000, yield_every=5)
 
 

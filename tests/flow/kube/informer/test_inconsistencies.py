@@ -98,7 +98,7 @@ async def test_watches_that_end_with_an_error_each_time_are_listed_for(server: F
 @pytest.mark.parametrize(
     ("status", "body"), [(200, ""), (500, ""), (200, EMPTY), (200, "<p>\n")], ids=["empty", "500", "a list", "HTML"]
 )
-async def test_changes_come_though_watches_do_not_work(
+async def test_changes_are_read_by_lists_if_watches_fail(
     server: FakeApiServer, tmp_path: Path, status: int, body: str
 ) -> None:
     put_routes(server, 2)
@@ -130,7 +130,7 @@ def note_waits(harness: ReflectorHarness) -> list[float]:
     return waits
 
 
-async def test_watches_that_break_after_a_word_wait_longer_each_time(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_watches_that_break_after_one_event_back_off(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
     server.faults.append(Fault("watch", status=200, body=(bookmark("999999") + error_event(410)).decode()))
     async with reflecting(server, tmp_path) as harness:
@@ -142,7 +142,7 @@ async def test_watches_that_break_after_a_word_wait_longer_each_time(server: Fak
 @pytest.mark.parametrize(
     ("status", "asked", "want"), [(429, "60", 60.0), (429, "1e9", 120.0), (503, "7", 7.0), (503, "inf", 15.0)]
 )
-async def test_who_is_away_is_not_waited_for_as_long_as_who_asks_for_it(
+async def test_retry_after_is_limited_by_status(
     server: FakeApiServer, tmp_path: Path, status: int, asked: str, want: float
 ) -> None:
     server.faults.append(Fault("list", status=status, retry_after=asked))
@@ -162,7 +162,7 @@ async def test_a_list_whose_pages_always_expire_is_read_as_one(server: FakeApiSe
     assert asked == [("10", False), ("10", True), ("10", False), ("10", True), ("0", False)]
 
 
-async def test_pages_without_end_are_given_up(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_endless_pages_are_given_up(server: FakeApiServer, tmp_path: Path) -> None:
     page = '{"metadata": {"resourceVersion": "9000", "continue": "again"}, "items": []}'
     endless = Fault("list", status=200, body=page)
     want = put_routes(server, 3)
@@ -175,7 +175,7 @@ async def test_pages_without_end_are_given_up(server: FakeApiServer, tmp_path: P
 
 
 @pytest.mark.parametrize("may_get", [True, False], ids=["get", "list only"])
-async def test_what_is_found_by_name_is_not_deleted_however_often_lists_lack_it(
+async def test_objects_found_by_name_are_not_deleted_even_if_lists_lack_them(
     server: FakeApiServer, tmp_path: Path, may_get: bool
 ) -> None:
     want = put_routes(server, 40)

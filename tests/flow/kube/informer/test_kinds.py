@@ -9,7 +9,7 @@ from tests.fakes.kube.apiserver import FakeApiServer, Fault, Kind, Manifest, err
 from tests.flow.kube.informer.reflecting import put_routes, reflecting, route
 
 
-async def test_of_a_restricted_kind_only_one_object_is_requested(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_only_one_object_of_a_restricted_kind_is_requested(server: FakeApiServer, tmp_path: Path) -> None:
     only = ObjectKey("ApisixRoute", "default", "a")
     async with reflecting(server, tmp_path, only=only) as harness:
         await harness.until_watching()
@@ -18,7 +18,7 @@ async def test_of_a_restricted_kind_only_one_object_is_requested(server: FakeApi
     assert asked == {("list", path, "metadata.name=a"), ("watch", path, "metadata.name=a")}
 
 
-async def test_a_kind_that_is_missing_counts_as_synced_and_is_picked_up(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_a_missing_kind_is_synced_and_detected_when_installed(server: FakeApiServer, tmp_path: Path) -> None:
     kind = server.uninstall("apisixroutes")
     async with reflecting(server, tmp_path) as harness:
         await harness.reflector.synced.wait()
@@ -87,9 +87,7 @@ async def test_the_served_version_of_several_is_read(server: FakeApiServer, tmp_
         assert "delete" not in harness.notes.changes
 
 
-async def test_a_permission_that_is_missing_is_named_and_its_return_noticed(
-    server: FakeApiServer, tmp_path: Path
-) -> None:
+async def test_a_missing_permission_is_reported_and_its_return_detected(server: FakeApiServer, tmp_path: Path) -> None:
     server.put({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {}})
     forbidden = Fault("*", "secrets", status=403)
     server.faults.append(forbidden)
@@ -109,7 +107,7 @@ async def test_a_permission_that_is_missing_is_named_and_its_return_noticed(
 GATEWAYS = Kind("Gateway", "gateway.networking.k8s.io/v1", "gateways")
 
 
-async def test_an_optional_kind_that_is_forbidden_from_the_start_counts_as_missing(
+async def test_an_optional_kind_that_is_forbidden_from_the_start_is_treated_as_missing(
     server: FakeApiServer, tmp_path: Path
 ) -> None:
     server.install(GATEWAYS)

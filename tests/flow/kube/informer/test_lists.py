@@ -56,7 +56,7 @@ async def test_a_list_that_expires_between_pages_starts_again(server: FakeApiSer
 
 
 @pytest.mark.parametrize("way", ["stream", "status", "twice"])
-async def test_after_410_deletes_made_meanwhile_are_found(server: FakeApiServer, tmp_path: Path, way: str) -> None:
+async def test_deletes_missed_because_of_a_410_are_found(server: FakeApiServer, tmp_path: Path, way: str) -> None:
     put_routes(server, 5)
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
@@ -84,9 +84,7 @@ async def test_after_410_deletes_made_meanwhile_are_found(server: FakeApiServer,
     ],
     ids=["HTML", "no version", "no items", "items no list", "429", "second page 500", "second page cut"],
 )
-async def test_what_is_not_a_whole_list_is_never_acted_upon(
-    server: FakeApiServer, tmp_path: Path, fault: Fault
-) -> None:
+async def test_incomplete_lists_have_no_effect(server: FakeApiServer, tmp_path: Path, fault: Fault) -> None:
     want = put_routes(server, 15)
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
@@ -102,7 +100,7 @@ async def test_what_is_not_a_whole_list_is_never_acted_upon(
 
 
 @pytest.mark.parametrize("count", [40, 3])
-async def test_one_empty_list_empties_nothing_and_two_do(server: FakeApiServer, tmp_path: Path, count: int) -> None:
+async def test_only_two_empty_lists_delete_objects(server: FakeApiServer, tmp_path: Path, count: int) -> None:
     want = put_routes(server, count)
     empty = Fault("list", status=200, body='{"metadata": {"resourceVersion": "9000"}, "items": []}', times=1)
     async with reflecting(server, tmp_path) as harness:
@@ -120,7 +118,7 @@ async def test_one_empty_list_empties_nothing_and_two_do(server: FakeApiServer, 
         assert harness.notes.holds == [count, 0, count, 0]
 
 
-async def test_few_missing_objects_are_deleted_at_once(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_few_missing_objects_are_deleted_immediately(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 40)
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()

@@ -23,7 +23,7 @@ REASON = "nested deeper than 200 levels"
 
 @pytest.fixture
 def spell(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Return an override that makes the server write that many levels instead of NESTED, in lists and events."""
+    """Return an override that makes the server write this many levels instead of NESTED, in lists and events."""
 
     def spell(levels: int) -> None:
         mark, nested, event = json.dumps(NESTED), "[" * levels + "]" * levels, wire.event

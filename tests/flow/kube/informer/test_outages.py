@@ -21,7 +21,7 @@ async def test_the_controller_catches_up_after_an_api_server_outage(server: Fake
     assert harness.notes.lists == [3]
 
 
-async def test_any_answer_ends_the_wait_for_an_api_server_that_was_away(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_any_response_ends_the_wait_for_an_unreachable_api_server(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 3)
     options = replace(QUICK, backoff_base=0.3, backoff_cap=100.0)
     async with reflecting(server, tmp_path, options=options, clock=NoPatience()) as harness:
@@ -34,9 +34,7 @@ async def test_any_answer_ends_the_wait_for_an_api_server_that_was_away(server: 
         await harness.until_names("new", "r000", "r001", "r002")
 
 
-async def test_a_first_410_is_not_slowed_down_by_failures_of_another_sort(
-    server: FakeApiServer, tmp_path: Path
-) -> None:
+async def test_a_first_410_is_not_delayed_by_other_failures(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 3)
     server.faults += [Fault("watch", status=500, times=1), Fault("watch", status=410, times=1)]
     options = replace(QUICK, backoff_base=0.3, backoff_cap=100.0)

@@ -11,7 +11,9 @@ from tests.fakes.kube.apiserver import FakeApiServer, Fault
 from tests.flow.kube.informer.reflecting import QUICK, put_routes, reflecting, route
 
 
-async def test_changes_reach_the_store_and_equal_ones_stay_silent(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_changes_reach_the_store_and_equal_objects_notify_no_reader(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
     server.put(route("a"))
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
@@ -48,7 +50,7 @@ async def test_a_cut_in_the_middle_of_an_event_loses_nothing(server: FakeApiServ
     assert server.count("list", "apisixroutes") == 1
 
 
-async def test_garbage_and_unknown_events_are_survived(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_garbage_and_unknown_events_are_tolerated(server: FakeApiServer, tmp_path: Path) -> None:
     async with reflecting(server, tmp_path) as harness:
         begun = 0
         for number, line in enumerate((b"<html>\n", b"[]\n", b'{"type":"NEWS","object":{}}\n', b"{}\n", b"\xff\n")):
@@ -71,16 +73,16 @@ async def test_a_half_open_watch_is_closed_without_losing_events(server: FakeApi
     assert server.count("list", "apisixroutes") == 1
 
 
-def test_no_silence_can_last_longer_than_20_seconds() -> None:
+def test_silence_is_detected_within_20_seconds() -> None:
     options = ReflectorOptions()
     assert options.watch_longest + options.watch_margin + 2 * options.backoff_base <= 20
 
 
 @pytest.mark.parametrize("way", ["the watch stalls after an event", "the answer never begins"])
-async def test_silence_is_noticed_after_the_bound_and_costs_no_list(
+async def test_silence_is_detected_after_the_bound_without_a_list(
     server: FakeApiServer, tmp_path: Path, way: str
 ) -> None:
-    """The bound runs from the last word, not from the beginning of the watch."""
+    """The bound is measured from the last event, not from the start of the watch."""
     async with reflecting(server, tmp_path, options=replace(QUICK, watch_shortest=3.0, watch_longest=3.0)) as harness:
         await harness.until_watching()
         if way == "the answer never begins":
@@ -116,9 +118,7 @@ async def test_many_collections_are_watched_for_longer(server: FakeApiServer, tm
     ],
     ids=["429", "500", "502 HTML", "empty 200", "HTML 200", "cut"],
 )
-async def test_a_watch_that_fails_is_tried_again_without_a_list(
-    server: FakeApiServer, tmp_path: Path, fault: Fault
-) -> None:
+async def test_a_failed_watch_is_retried_without_a_list(server: FakeApiServer, tmp_path: Path, fault: Fault) -> None:
     server.put(route("a"))
     server.faults.append(fault)
     async with reflecting(server, tmp_path) as harness:
@@ -126,7 +126,7 @@ async def test_a_watch_that_fails_is_tried_again_without_a_list(
         server.put(route("b"))
         await harness.until_names("a", "b")
     assert harness.notes.lists == [1]
-    # Whoever was away may have come back with an old backup: a look at one object tells.
+    # An API server may return from an outage with an old backup: a GET of one object shows it.
     limits = [seen.query["limit"] for seen in server.seen if (seen.verb, seen.plural) == ("list", "apisixroutes")]
     assert limits[1:] == (["1"] if (fault.status or 0) >= 500 else [])
 
@@ -181,7 +181,7 @@ async def test_replayed_events_end_in_the_same_state(server: FakeApiServer, tmp_
         assert harness.get("a").spec == {"step": 2}
 
 
-async def test_the_age_of_a_watch_starts_over_with_every_word(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_every_event_resets_the_age_of_a_watch(server: FakeApiServer, tmp_path: Path) -> None:
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()
         await harness.until(lambda: harness.reflector.age() > 0.05, "some age")

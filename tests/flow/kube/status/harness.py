@@ -129,7 +129,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[StatusHarness]:
         try:
             await made.until_stored(WEB)
             await made.until_stored(SHOP)
-            # What a test tells open watches would reach none of them before.
+            # Before that, events of a test would reach no watch.
             await made.until(lambda: all(map(server.watching, ("apisixroutes", "ingresses"))), "both watches")
             yield made
         finally:

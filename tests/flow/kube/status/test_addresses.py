@@ -9,7 +9,7 @@ from tests.flow.kube.status.harness import SHOP, StatusHarness, ingress
 from tests.waiting import WAIT_SECONDS
 
 
-async def test_addresses_that_somebody_removed_are_put_back(harness: StatusHarness) -> None:
+async def test_removed_addresses_are_restored(harness: StatusHarness) -> None:
     harness.published = [{"ip": "192.0.2.1"}]
     harness.want(SHOP, synced(1))
     await harness.until(lambda: harness.shown() == harness.published, "the addresses")
@@ -45,7 +45,7 @@ async def test_addresses_wait_for_the_gateways(harness: StatusHarness) -> None:
     assert harness.shown() == [{"ip": "192.0.2.1"}]
 
 
-async def test_our_published_addresses_are_tracked_and_withdrawn(harness: StatusHarness) -> None:
+async def test_published_addresses_are_tracked_and_withdrawn(harness: StatusHarness) -> None:
     harness.published = [{"ip": "192.0.2.1"}]
     harness.want(SHOP, synced(1))
     assert await harness.writer.flush(WAIT_SECONDS)
@@ -88,7 +88,7 @@ async def test_addresses_of_another_controller_are_left_alone(
     assert (harness.writes(), harness.shown()) == (0, [{"ip": "198.51.100.7"}])
 
 
-async def test_our_addresses_are_found_at_an_ingress_that_left_unseen(harness: StatusHarness) -> None:
+async def test_own_addresses_are_found_at_an_ingress_that_left_unobserved(harness: StatusHarness) -> None:
     harness.published = [{"ip": "192.0.2.1"}]
     harness.want(SHOP, synced(1))
     assert await harness.writer.flush(WAIT_SECONDS)
@@ -98,13 +98,13 @@ async def test_our_addresses_are_found_at_an_ingress_that_left_unseen(harness: S
     harness.writer.review([{"ip": "192.0.2.2"}])
     harness.writer.review([])
     assert await harness.writer.flush(WAIT_SECONDS)
-    assert harness.shown() == [{"ip": "192.0.2.1"}]  # perhaps what another installation of ours publishes
+    assert harness.shown() == [{"ip": "192.0.2.1"}]  # another installation of this controller may publish it
     harness.writer.review([{"ip": "192.0.2.1"}])
     assert await harness.writer.flush(WAIT_SECONDS)
     assert (harness.shown(), harness.writes()) == ([], 2)
 
 
-async def test_an_ingress_that_came_over_to_us_gets_our_addresses(harness: StatusHarness) -> None:
+async def test_an_ingress_that_moves_to_this_class_gets_addresses(harness: StatusHarness) -> None:
     harness.server.put({**ingress(), "status": {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}})
     await harness.until_stored(SHOP)
     harness.published = [{"ip": "192.0.2.1"}]

@@ -56,9 +56,7 @@ def put_conditions(harness: StatusHarness, *conditions: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("others", [[], [{"type": "ResourcesAvailable", "status": "Unknown"}]], ids=["gone", "changed"])
-async def test_a_condition_that_somebody_overwrote_is_repaired(
-    harness: StatusHarness, others: list[dict[str, Any]]
-) -> None:
+async def test_an_overwritten_condition_is_repaired(harness: StatusHarness, others: list[dict[str, Any]]) -> None:
     harness.want(WEB, synced(1))
     await harness.until_said("True", 1)
     await harness.until_stored(WEB)
@@ -97,7 +95,7 @@ async def test_the_transition_time_changes_with_the_status_only(harness: StatusH
     await harness.until(lambda: len(harness.events()) == 1, "an Event for the change of words only")
 
 
-async def test_a_conflict_is_settled_with_a_fresh_read(harness: StatusHarness) -> None:
+async def test_a_conflict_is_resolved_with_a_new_read(harness: StatusHarness) -> None:
     harness.server.bookmarks = False
     harness.server.order("apisixroutes", "stall")
     harness.server.put({**route(), "status": {"conditions": [{"type": "Checked", "status": "True"}]}})
@@ -196,7 +194,7 @@ async def test_a_recreated_object_gets_only_its_own_status(harness: StatusHarnes
 
 
 @pytest.mark.parametrize("status", [403, 422])
-async def test_a_refused_write_is_tried_again_slowly(harness: StatusHarness, status: int) -> None:
+async def test_a_rejected_write_is_retried_slowly(harness: StatusHarness, status: int) -> None:
     harness.server.faults.append(Fault("patch", "apisixroutes", status=status))
     harness.want(WEB, synced(1))
     assert await harness.writer.flush(WAIT_SECONDS)
@@ -221,7 +219,7 @@ async def test_a_permission_that_is_lost_again_is_reported_again(harness: Status
     assert got == ["grant patch on apisixroutes/status"] * 2
 
 
-async def test_an_unavailable_api_server_is_tried_again(harness: StatusHarness) -> None:
+async def test_an_unavailable_api_server_is_retried(harness: StatusHarness) -> None:
     harness.server.faults.append(Fault("patch", "apisixroutes", status=500, times=2))
     harness.want(WEB, synced(1))
     await harness.until_said("True", 1)

@@ -55,7 +55,7 @@ async def test_an_event_for_a_terminating_namespace_is_dropped_silently(harness:
     assert [line["log_level"] for line in logs if line["event"] == "event.dropped"] == ["debug"]
 
 
-async def test_warnings_go_ahead_of_successes_and_are_not_dropped_for_them(harness: StatusHarness) -> None:
+async def test_warnings_precede_successes_and_are_not_dropped_for_them(harness: StatusHarness) -> None:
     meta = harness.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
     harness.recorder.record(meta, "Warning", "Failed", "broken")
     for number in range(1001):
