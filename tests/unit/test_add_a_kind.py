@@ -1,4 +1,4 @@
-"""The guide for a new kind: its code runs as it is printed."""
+"""The guide for a new kind: its code runs unchanged."""
 
 import re
 import sys

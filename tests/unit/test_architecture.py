@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 def module_of(path: str) -> str:
-    """Return the module of a path as the page has it."""
+    """Return the module of a path on the page."""
     whole = path if path.startswith(TOP) else f"apisix_ingress/{path}"
     return whole.removesuffix(".py").replace("/", ".")
 

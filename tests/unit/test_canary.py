@@ -1,4 +1,4 @@
-"""The search for canaries in what tests print can fail."""
+"""The search for canaries in the output of tests can fail."""
 
 import base64
 import subprocess

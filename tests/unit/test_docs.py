@@ -35,16 +35,16 @@ def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, ob
 
 
 def documented() -> dict[str, str]:
-    """Return key → default as the page has it."""
+    """Return key → default from the page."""
     text = (PROJECT / "docs" / "configuration.md").read_text()
     rows = [match.groups() for line in text.splitlines() if (match := ROW.fullmatch(line))]
     found = {key: default for key, default, _ in rows}
-    assert len(found) == len(rows), "a key stands there twice"
+    assert len(found) == len(rows), "a key is listed twice"
     return found
 
 
 def as_value(text: str, default: object) -> object:
-    """Return what a default on the page means, in the type that the setting has."""
+    """Return the value of a default on the page, with the type of the setting."""
     if isinstance(default, float):
         return parse_duration(text)
     if text.endswith("iB"):

@@ -1,4 +1,4 @@
-"""The pre-commit hook and the GitHub action of the repository: what they declare, and what they run."""
+"""The pre-commit hook and the GitHub action of the repository: their declarations and commands."""
 
 import os
 import subprocess

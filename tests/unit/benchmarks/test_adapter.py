@@ -1,4 +1,4 @@
-"""What an adapter wants beside its command: programs that are given, kinds and objects in the cluster, a sidecar."""
+"""The requirements of an adapter besides its command: programs, kinds and objects in the cluster, a sidecar."""
 
 import subprocess
 import sys

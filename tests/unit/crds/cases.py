@@ -33,7 +33,7 @@ UNSERVABLE = REFUSED | {
 
 
 def recorded() -> list[Case]:
-    """Return specs that release 1.8 was given while its records were recorded."""
+    """Return the specs for which the records of release 1.8 were recorded."""
     lines = (Path(__file__).parent / "recorded.jsonl").read_text(encoding="utf-8").splitlines()
     return [Case(row["case"], row["kind"], row["spec"]) for row in map(json.loads, lines)]
 

@@ -179,7 +179,7 @@ def test_unknown_fields_of_a_broken_spec_are_not_reported(spec: dict[str, Any] |
 
 
 def test_many_mistakes_take_linear_time_and_are_reported_in_part() -> None:
-    """Each null used to copy the list that it was in: minutes for these."""
+    """Each null used to copy its list, which took minutes for these."""
     with pytest.raises(SpecError) as caught:
         parse_spec("ApisixRoute", {"http": [{"name": None} for _ in range(40_000)]})
     assert len(caught.value.problems) == MOST_MISTAKES + 1

@@ -1,4 +1,4 @@
-"""The generated CRDs: in step with the models, and as API servers want them."""
+"""The generated CRDs: consistent with the models, and valid for API servers."""
 
 from collections.abc import Iterator
 from pathlib import Path

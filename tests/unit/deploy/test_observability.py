@@ -1,4 +1,4 @@
-"""Alert rules and dashboards: every metric they ask for exists, every alert says what to do, parentheses match."""
+"""Alert rules and dashboards: every metric in them exists, every alert has a remedy, parentheses match."""
 
 import json
 import re
@@ -24,7 +24,7 @@ STALE = {
     "sync_backlog",
     "sync_pending_age_seconds",
 }
-"""What means nothing, or something else, at a replica that does not lead."""
+"""Metrics that have no meaning, or another one, on followers."""
 
 POD_LABELS = {"controller_pod", "controller_namespace"}
 BY = re.compile(r"by \(([^)]*)\)")
@@ -32,7 +32,7 @@ SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
 
 
 def metrics() -> dict[str, set[str]]:
-    """Return every series that `docs/metrics.md` promises → its labels."""
+    """Return every documented series in `docs/metrics.md` → its labels."""
     found: dict[str, set[str]] = {}
     for name, kind, labels in ROW.findall((PROJECT / "docs" / "metrics.md").read_text()):
         own = set(re.findall(r"`(\w+)`", labels)) | POD_LABELS

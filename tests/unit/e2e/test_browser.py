@@ -1,4 +1,4 @@
-"""Where the browser of the stories comes from, and what happens without one."""
+"""The browser of the stories: where it is found, and the effect of its absence."""
 
 import base64
 import hashlib

@@ -151,7 +151,7 @@ class ProviderHarness:
 
     @property
     def dirty(self) -> set[RecordKey]:
-        """What was marked dirty since the last `settle` began."""
+        """The keys marked dirty since the last `settle` began."""
         return {key for keys, _ in self.sink.dirty for key in keys}
 
     @property
@@ -160,7 +160,7 @@ class ProviderHarness:
         return {record.name: record for record in self.world.desired.records("any").values()}
 
     def uris(self) -> dict[str, str]:
-        """Return the uris of the wanted routes, by name."""
+        """Return the uris of the desired routes, by name."""
         return {name: record.body["uri"] for name, record in self.wanted.items() if record.key.kind == "routes"}
 
     def problems(self, item: KubeObject) -> list[str]:
@@ -168,7 +168,7 @@ class ProviderHarness:
         return [problem.message for problem in self.world.reports[item.meta.key].problems]
 
     def translated(self, name: str) -> int:
-        """Return how often a route was translated."""
+        """Return the number of translations of a route."""
         routes = self.registry.providers["ApisixRoute"]
         assert isinstance(routes, Routes)
         return routes.translated.get(name, 0)

@@ -1,4 +1,4 @@
-"""The lint of the language: what it finds, where, and what it skips."""
+"""The language lint: findings, their positions, and skipped text."""
 
 import subprocess
 from pathlib import Path

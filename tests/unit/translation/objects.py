@@ -47,7 +47,7 @@ def service(name: str = "web", *, ports: Sequence[JsonObject] = ({"port": 80},),
 def slice_of(
     endpoints: Iterable[JsonObject | str], *, name: str = "web-1", port: int = 8080, port_name: str = "", **fields: Any
 ) -> JsonObject:
-    """Return an EndpointSlice of the Service `web`; an endpoint that is a text is a ready address."""
+    """Return an EndpointSlice of the Service `web`; a string is a ready address."""
     found = [{"addresses": [item]} if isinstance(item, str) else item for item in endpoints]
     ports = [{"name": port_name, "port": port}]
     labels = {"kubernetes.io/service-name": "web"}
@@ -68,7 +68,7 @@ def rule(name: str = "rule", *, match: Mapping[str, Any] | None = None, **fields
 
 
 def secret(name: str = "secret", *, namespace: str = "default", **data: str) -> JsonObject:
-    """Return a Secret; `__` in a keyword stands for a dot in a key."""
+    """Return a Secret; `__` in a keyword becomes a dot in the key."""
     values = {key.replace("__", "."): value for key, value in data.items()}
     return make("Secret", name, namespace=namespace, stringData=values)
 
@@ -138,6 +138,6 @@ def reported(translation: Translation) -> list[str]:
 
 
 def bodies(translation: Translation) -> list[JsonObject]:
-    """Return the bodies of the records without what every record has."""
+    """Return the bodies of the records without the fields that every record has."""
     common = ("id", "name", "desc", "labels")
     return [{key: value for key, value in record.body.items() if key not in common} for record in translation.records]

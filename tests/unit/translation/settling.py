@@ -37,7 +37,7 @@ def settle(*objects: JsonObject, options: Options = WITH_METADATA) -> World:
 
 
 def bodies(found: World, cluster: str = "default") -> dict[str, FrozenJson]:
-    """Return what a gateway cluster should have, by the path of the record."""
+    """Return the records that a gateway cluster should have, by path."""
     return {str(key): record.body for key, record in found.desired.records(cluster).items()}
 
 

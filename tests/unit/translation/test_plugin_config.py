@@ -1,4 +1,4 @@
-"""ApisixPluginConfig: what the golden cases leave open."""
+"""ApisixPluginConfig: cases beyond the golden ones."""
 
 from tests.unit.translation.objects import OPTIONS, get, make, reported, world
 from translation.plugin_config import translate_plugin_config

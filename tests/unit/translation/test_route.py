@@ -1,4 +1,4 @@
-"""ApisixRoute: what the golden cases leave open."""
+"""ApisixRoute: cases beyond the golden ones."""
 
 from typing import Any
 

@@ -104,7 +104,7 @@ def test_a_single_stack_headless_service_keeps_its_family() -> None:
 
 
 def test_second_family_is_used_when_the_first_one_has_no_address() -> None:
-    # What the API server writes into a headless Service without a selector, whatever its endpoints are.
+    # The API server sets this for a headless Service without a selector, whatever its endpoints are.
     spec: JsonObject = {"clusterIP": "None", "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack"}
     assert nodes(service(**spec), SIX) == ["[fd00::1]:8080"]
     assert nodes(service(ipFamilies=["IPv4"]), SIX) == []
@@ -264,7 +264,7 @@ def test_the_discovery_of_a_port_replaces_its_nodes() -> None:
 
 
 def body_with(*overrides: UpstreamOverrides, decorator: JsonObject | None = None) -> JsonObject:
-    """Return the upstream when Ingresses, the first the oldest, claim it with these overrides."""
+    """Return the upstream that Ingresses, oldest first, claim with these overrides."""
     found = world(service(), *([decorator] if decorator else []))
     for number, item in reversed(list(enumerate(overrides))):
         claim(found, f"ing-{number}", UpstreamClaim(WEB, 80, overrides=item), created=f"2026-01-0{number + 1}")

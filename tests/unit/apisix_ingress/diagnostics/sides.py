@@ -18,7 +18,7 @@ OURS = {"labels": owner_labels("apisix-ingress")}
 
 
 def our_record(name: str = "default_web_rule", **fields: Any) -> Record:
-    """Return a record with our labels; fields of its body by keyword, its kind as `kind`."""
+    """Return a record with the ownership labels; fields of its body by keyword, its kind as `kind`."""
     kind = fields.pop("kind", "routes")
     return make_record(name, kind=kind, body={**OURS, **fields})
 

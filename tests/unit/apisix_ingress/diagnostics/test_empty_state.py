@@ -1,4 +1,4 @@
-"""What is missing while no route is served, and the next command."""
+"""The missing steps while no route is served, and the next command."""
 
 from __future__ import annotations
 

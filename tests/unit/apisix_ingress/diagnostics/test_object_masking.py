@@ -15,7 +15,7 @@ WORD = marked("word-of-a-secret")
 
 
 def shows(document: Any) -> bool:
-    """Return whether a document shows a canary."""
+    """Return whether a document contains a canary."""
     return any(form in json.dumps(document) for form in FORMS)
 
 

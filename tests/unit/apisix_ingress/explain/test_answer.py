@@ -1,4 +1,4 @@
-"""What a client gets: errors of the gateway itself, routes that should answer, unpublished objects."""
+"""The response to a client: errors of the gateway itself, routes that should match, unpublished objects."""
 
 from __future__ import annotations
 

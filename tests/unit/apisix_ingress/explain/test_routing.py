@@ -1,4 +1,4 @@
-"""Which route wins, against recorded answers of a real gateway, against the development gateway, and with reasons."""
+"""Which route wins, compared with recorded responses of a real gateway and the development gateway, and the reasons."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def route(name: str, uri: str, **fields: Any) -> dict[str, Any]:
 
 
 def reasons(request: ProbeRequest, *bodies: dict[str, Any]) -> dict[str, str]:
-    # As a gateway has them after a restart: the smallest id first.
+    # In the order of a gateway after a restart: the smallest id first.
     choice = choose(request, [RouteFacts(body["id"], body) for body in sorted(bodies, key=lambda body: body["id"])])
     reported = {found.route.id: f"{found.outcome}: {found.reason}" for found in choice.candidates}
     return reported | {found.route.id: found.reason for found in choice.missed}

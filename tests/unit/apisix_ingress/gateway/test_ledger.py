@@ -1,4 +1,4 @@
-"""Records without labels: what the ledger makes of them, between an engine and a gateway."""
+"""Records without labels: the effect of the ledger between an engine and a gateway."""
 
 import asyncio
 from collections.abc import Collection
@@ -54,7 +54,7 @@ def rule(key: RecordKey = RULE, plugin: str = "cors") -> Record:
 
 def ledgered(ledger: PersistentLedger, wanted: list[Record], stored: list[Record]) -> Stage:
     stage = Stage(wanted, stored)
-    # The fake backend is kept for its log; what the engine sees is the ledger in front of it.
+    # The fake backend is kept for its log; the engine uses the ledger in front of it.
     stage.backend = LedgeredBackend(FakeBackend(stage.gateway), ledger, "c1")  # type: ignore[assignment]
     stage.sync = stage.new_sync()
     return stage
@@ -254,7 +254,7 @@ async def test_a_new_term_trusts_the_ledger_rather_than_what_the_process_knew() 
     stage = ledgered(ledger, [rule()], [])
     async with stage.running():
         assert stage.log == [("put", str(RULE))]
-    await ledger.forget("c1", [RULE])  # another one led, deleted it, and somebody made it by hand
+    await ledger.forget("c1", [RULE])  # another replica led and deleted it, and someone re-created it manually
     stage.wanted.replace([])
     async with stage.running():
         assert set(stage.gateway.stored) == {RULE}
@@ -267,7 +267,7 @@ async def test_a_comparison_without_the_ledger_is_repeated_soon() -> None:
     ledger.is_down = True
     async with stage.running():
         await asyncio.sleep(20)
-        assert stage.log == []  # nobody knows whose rule the other one is
+        assert stage.log == []  # the owner of the other rule is unknown
         ledger.is_down = False
         await asyncio.sleep(10)
         assert stage.log == [("delete", str(OTHER))]

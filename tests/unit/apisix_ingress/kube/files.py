@@ -1,4 +1,4 @@
-"""Files with routes, as people write them."""
+"""Files with routes, as users write them."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ WEB = ObjectKey("ApisixRoute", "default", "web")
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a file at once, as careful editors do."""
+    """Write a file atomically, as careful editors do."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_text(text)

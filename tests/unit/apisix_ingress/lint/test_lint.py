@@ -51,7 +51,7 @@ PREFIX = "k8s.apisix.apache.org/"
 
 
 def lint(*texts: str) -> list[tuple[str, str, int]]:
-    """Return word, path and line of what is found in documents."""
+    """Return the word, path and line of each finding in documents."""
     found = find(load(["-"], stdin="---\n".join(texts).encode()), Options()).findings
     return [(item.code.word, item.path, item.line) for item in found]
 
@@ -212,7 +212,7 @@ def test_sarif_has_what_the_standard_requires() -> None:
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["AIX0101", "AIX0801"]
     assert all(rule[part]["text"] for rule in rules for part in ("shortDescription", "fullDescription", "help"))
-    # What code scanning shows beside a finding: the page of the code, which has no address of its own.
+    # The help link in code scanning: the page of the codes, since a code has no page of its own.
     assert [rule["help"]["markdown"] for rule in rules] == [CODES[rule["name"]].explanation for rule in rules]
     assert "helpUri" not in rules[0]
     for result in run["results"]:

@@ -1,4 +1,4 @@
-"""From a record back to the object that it was made for."""
+"""From a record to its owner."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Keys, problems, conditions, JSON: how the small values look."""
+"""The format of small values: keys, problems, conditions, JSON."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""What a line looks like, and that no secret and no forged line gets into one."""
+"""The format of log lines, without secrets and forged lines."""
 
 import io
 import logging
@@ -18,7 +18,7 @@ from apisix_ingress.observability.log import register_secret, setup_logging
 
 @pytest.fixture(autouse=True)
 def untouched_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leave the set-up of structlog and of the standard library as it was."""
+    """Restore the configuration of structlog and of the standard library."""
     monkeypatch.setattr(redaction, "_registered", set())
     monkeypatch.setattr(redaction, "_registered_pattern", None)
     root = logging.getLogger()

@@ -14,14 +14,14 @@ LINE = b"x" * 99 + b"\n"
 
 @pytest.fixture
 def ends() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Return the two ends of a pipe: what is read, what is written."""
+    """Return the two ends of a pipe: for reading, for writing."""
     read, write = os.pipe()
     with os.fdopen(read, "rb", buffering=0) as reader, os.fdopen(write, "wb") as writer:
         yield reader, writer
 
 
 def fill(outlet: LogStream) -> int:
-    """Write lines until one is dropped; return how many were not."""
+    """Write lines until one is dropped; return the number of lines before it."""
     taken = 0
     while not outlet.dropped:
         outlet.write(LINE)

@@ -15,7 +15,7 @@ from tests.samples import sample
 BOUNDED_LABELS = {
     *("controller_pod", "controller_namespace", "resource", "op", "status_code", "operation", "name"),
     *("result", "queue", "cluster", "kind", "le", "reason", "outcome"),
-    # Of the secrets that expire first alone: see `expiry.SHOWN`.
+    # Only of the secrets that expire first: see `expiry.SHOWN`.
     *("secret_namespace", "secret_name"),
 }
 DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"

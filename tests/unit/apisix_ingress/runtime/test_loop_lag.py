@@ -1,4 +1,4 @@
-"""The watch over the event loop: what it notices and remembers, and for how long."""
+"""The watch of the event loop: the lags that it detects and keeps, and for how long."""
 
 import asyncio
 import selectors

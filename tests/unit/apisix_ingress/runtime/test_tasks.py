@@ -82,7 +82,7 @@ async def test_failed_key_is_reported_and_retried_until_it_succeeds() -> None:
     await clock.advance(60)
     assert tries == [0, 1, 2, 12]
     assert errors == [("a", "OSError('refused')")] * 3
-    # The limiter knows of the success: the delay after the next failure is short again.
+    # The success resets the limiter: the delay after the next failure is short again.
     assert queue.retry("a") == 1
     queue.shut_down()
     await task

@@ -1,4 +1,4 @@
-"""What the command line must not import before a command needs it: `--help` answers at once."""
+"""What the command line must not import before a command needs it: `--help` must print immediately."""
 
 import json
 import subprocess

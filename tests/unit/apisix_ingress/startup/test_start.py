@@ -11,7 +11,7 @@ def signalled_while_starting(number: signal.Signals, *, first_process: bool) -> 
     """Run the program, which gets a signal before the controller handles signals."""
     script = (
         "import os, signal, sys\n"
-        # Whoever runs the tests in the background may have it ignored, and processes inherit that.
+        # A shell that runs the tests in the background may ignore it, and processes inherit that.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from apisix_ingress import cli\n"
         "me = os.getpid()\n"

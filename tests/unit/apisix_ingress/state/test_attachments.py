@@ -1,4 +1,4 @@
-"""How many routes each listener has."""
+"""The number of routes of each listener."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def test_a_record_of_another_cluster_has_no_older_takers() -> None:
     desired.replace(OLD, [east])
     desired.replace(NEW, [west])
     assert list(desired.older_takers(west.key, "east")) == []
-    assert list(desired.older_takers(west.key, "west")) == [east.key]  # whether it is wanted there is not looked at
+    assert list(desired.older_takers(west.key, "west")) == [east.key]  # whether it is desired there is not checked
 
 
 def test_a_record_with_a_new_owner_has_the_age_of_that_owner() -> None:

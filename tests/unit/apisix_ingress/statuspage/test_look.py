@@ -1,4 +1,4 @@
-"""How states look: relative times, rings, and texts that may be broken."""
+"""The display of states: relative times, rings, and texts that may be broken."""
 
 from datetime import UTC, datetime, timedelta
 

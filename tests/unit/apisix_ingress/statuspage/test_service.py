@@ -1,4 +1,4 @@
-"""The pages over a loopback socket: what each shows, in HTML and as JSON, and what bad requests get."""
+"""The pages over a loopback socket: their content in HTML and JSON, and responses to invalid requests."""
 
 from collections.abc import Mapping
 from dataclasses import replace

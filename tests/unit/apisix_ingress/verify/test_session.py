@@ -12,7 +12,7 @@ ADDRESS = Address("127.0.0.1", {"http": 80, "https": 443})
 
 
 class Pods:
-    """A gateway whose Pods answer in an order that is given; the last one answers all further requests."""
+    """A gateway whose Pods respond in a specified order; the last one responds to all further requests."""
 
     address = ADDRESS
 
@@ -67,7 +67,7 @@ async def test_pods_that_agree_by_chance_at_first_are_looked_at_again() -> None:
 
 
 class Named(Pods):
-    """Pods that take turns, and are named."""
+    """Pods that take turns, and send their names."""
 
     def __init__(self, *order: str) -> None:
         super().__init__(*(order * 20))

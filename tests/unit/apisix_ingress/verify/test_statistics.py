@@ -1,4 +1,4 @@
-"""Fisher's exact test, against values computed elsewhere, and what it says of samples of backends."""
+"""Fisher's exact test, compared with independently computed values, and its results for samples of backends."""
 
 import random
 

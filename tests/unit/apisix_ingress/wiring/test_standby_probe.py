@@ -22,7 +22,7 @@ AWAY = GatewayUnavailable("no response")
 
 @dataclass
 class ProbeHarness(SyncObserver):
-    """Two gateways that answer as a test says."""
+    """Two gateways with scripted responses."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     answers: dict[str, GatewayError | None] = field(default_factory=lambda: {"a": None, "b": None})

@@ -1,4 +1,4 @@
-"""Where the cluster's programs come from, without building anything."""
+"""The sources of the cluster's programs, without building any."""
 
 from pathlib import Path
 

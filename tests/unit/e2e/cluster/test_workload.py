@@ -1,4 +1,4 @@
-"""Addresses, manifests and statuses of the pods that stories make."""
+"""Addresses, manifests and statuses of the pods that stories create."""
 
 import ipaddress
 

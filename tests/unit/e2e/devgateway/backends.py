@@ -1,4 +1,4 @@
-"""Upstreams and certificates for the contract tests: small HTTP servers that say who they are and what they saw."""
+"""Upstreams and certificates for the contract tests: HTTP servers that return their names and the requests."""
 
 from __future__ import annotations
 

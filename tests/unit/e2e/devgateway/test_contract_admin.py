@@ -39,7 +39,7 @@ def gateway() -> Iterator[DevGateway]:
 
 
 def send(gateway: DevGateway, case: dict[str, Any]) -> tuple[int, Any]:
-    """Send one recorded request; returns (status, answer)."""
+    """Send one recorded request; returns (status, response)."""
     proxy = case.get("listener") == "proxy"
     host, _, port = (gateway.proxy_address if proxy else gateway.admin_address).partition(":")
     body = case.get("body")
@@ -78,12 +78,12 @@ def plain(value: Any, name: str = "") -> Any:
 @pytest.mark.parametrize("case", ADMIN, ids=lambda case: case.get("case", f"prepare {case['method']} {case['path']}"))
 def test_admin_api_answers_as_recorded(case: dict[str, Any], gateway: DevGateway, substitution: Substitution) -> None:
     status, answer = send(gateway, substitution.set(case))
-    if case.get("prepare"):  # stands for what happened in between and was not kept
+    if case.get("prepare"):  # replaces operations in between that were not recorded
         assert status < 400, answer
         return
     deadline = time.monotonic() + WAIT
     while case.get("wait") and status != case["status"] and time.monotonic() < deadline:
-        time.sleep(0.1)  # the gateway, a process, answers differently once it has applied the records
+        time.sleep(0.1)  # the gateway responds differently once it has applied the records
         status, answer = send(gateway, substitution.set(case))
     assert (status, plain(answer)) == (case["status"], plain(substitution.set(case["response"])))
 

@@ -1,4 +1,4 @@
-"""The recorded data plane cases, one by one: records put, requests sent, who answered and with what."""
+"""The recorded data plane cases, one by one: write records, send requests, compare upstreams and responses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def substitution() -> Iterator[Substitution]:
 
 
 def send(gateway: DevGateway, request: dict[str, Any], *, body: str | None = None) -> dict[str, Any]:
-    """Send one recorded request and return what came back in the recording's form."""
+    """Send one recorded request and return the response in the recording's format."""
     host, _, port = gateway.proxy_address.partition(":")
     source = (request["src"], 0) if "src" in request else None
     connection = http.client.HTTPConnection(host, int(port), timeout=10, source_address=source)
@@ -73,7 +73,7 @@ def handshake(gateway: DevGateway, name: str) -> ssl.SSLSocket:
 
 
 def send_tls(gateway: DevGateway, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the alert that a request over TLS meets."""
+    """Return the alert of a request over TLS."""
     with handshake(gateway, request["host"]) as connection:
         connection.sendall(f"GET {request['path']} HTTP/1.1\r\nHost: {request['host']}\r\n\r\n".encode())
         with pytest.raises(ssl.SSLError) as caught:

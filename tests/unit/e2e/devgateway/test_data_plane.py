@@ -39,7 +39,7 @@ def test_hash_sends_a_key_to_one_node_always(gateway: DevGateway, ports: dict[st
 
 
 def test_connection_kept_to_a_restarted_node_costs_no_request(gateway: DevGateway) -> None:
-    """The node ends every connection after one answer, without saying so."""
+    """The node closes every connection after one response, without announcing it."""
     with raw_upstream(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as port:
         gateway.put("/routes/a", {"uri": "/a", "upstream": {"nodes": {f"127.0.0.1:{port}": 1}}})
         assert [get(gateway, "/a", method="POST", body="x")[0] for _ in range(10)] == [200] * 10
@@ -102,7 +102,7 @@ def test_references_left_dangling_by_force_fail_alone(gateway: DevGateway, ports
 
 
 def test_slow_node_is_answered_for_with_504(gateway: DevGateway) -> None:
-    listener = socket.create_server(("127.0.0.1", 0))  # accepts and never answers
+    listener = socket.create_server(("127.0.0.1", 0))  # accepts and never responds
     with listener:
         timeout = {"connect": 1, "send": 1, "read": 0.05}
         upstream = {"nodes": {f"127.0.0.1:{listener.getsockname()[1]}": 1}, "timeout": timeout}

@@ -38,7 +38,7 @@ def test_two_gateways_on_one_etcd_serve_the_same_records(gateway: DevGateway, po
         gateway.put("/routes/a", {"uri": "/a", "upstream": node(ports)})
         deadline = time.monotonic() + 10
         while get(other, "/a")[0] != 200 and time.monotonic() < deadline:
-            threading.Event().wait(0.01)  # the other one learns of it by its watch
+            threading.Event().wait(0.01)  # the other one receives it over its watch
         assert get(other, "/a")[2]["upstream"] == "u1"
 
 
@@ -140,7 +140,7 @@ def test_concurrent_large_records_are_all_written(gateway: DevGateway) -> None:
     ],
 )
 def test_refused_with_the_gateways_error(gateway: DevGateway, path: str, body: object, want: str) -> None:
-    """Answers of an APISIX 3.18 to what the recording has not."""
+    """Responses of an APISIX 3.18 to requests that are not in the recording."""
     assert gateway.call("PUT", path, body) == (400, {"error_msg": want})
 
 

@@ -1,4 +1,4 @@
-"""What a gateway should hold because of a world of objects."""
+"""The records that a gateway should have for a set of objects."""
 
 import hashlib
 import random

@@ -1,3 +1,3 @@
-"""The providers of tests that bring none of their own."""
+"""The default providers of tests."""
 
 from tests.unit.providers.core.providing import loop as loop

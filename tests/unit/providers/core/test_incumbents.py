@@ -1,4 +1,4 @@
-"""A host stays with the namespace that has it, whatever older objects name it later, and across restarts."""
+"""A host stays with its namespace even if older objects add it later, and across restarts."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ PADDING = "x" * 20_000
 
 
 class OffloadHarness:
-    """The real providers over a world of their own."""
+    """The real providers over a separate world."""
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()

@@ -1,4 +1,4 @@
-"""Status documents of the Gateway API: written once gateways have confirmed, and what is said if they refuse."""
+"""Status documents of the Gateway API: written once gateways have confirmed, or rejected, the records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RECORD = make_record("one")
 
 
 def change(key: ObjectKey, state: RecordState | None = None, *, addresses: tuple[str, ...] = ()) -> JsonObject:
-    """Return what is written for an object with one record in a state."""
+    """Return the status written for an object with one record in a state."""
     world = World([RESOURCES["Service"]])
     world.desired.replace(Claimant("", key), [RECORD])
     world.reports[key] = Report(2, (), ASSESSMENTS[key])
@@ -79,7 +79,7 @@ def test_a_gateway_that_does_not_answer_changes_no_route() -> None:
 
 
 def released(*objects: KubeObject, selector: str = "", refs: Sequence[JsonObject] = ({"name": "gw"},)) -> JsonObject:
-    """Return what is written for a route without a report that has entries of ours and of another controller."""
+    """Return the status written for a route without a report, with entries of this and another controller."""
     world = World(RESOURCES.values())
     for item in objects:
         world.stores[item.meta.kind].set(item)

@@ -15,7 +15,7 @@ GATEWAY = "infra/gw"
 
 
 def make_world(*services: Service) -> World:
-    """Return a complete world with one Ingress of ours."""
+    """Return a complete world with one Ingress of this controller."""
     world = World([RESOURCES["Service"], RESOURCES["Ingress"]])
     relist(world.stores["Service"], services)
     relist(world.stores["Ingress"], [make_custom("shop", kind="Ingress")])

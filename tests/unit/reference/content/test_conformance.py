@@ -1,4 +1,4 @@
-"""The page of Gateway API conformance says of every feature whether it is supported, or why not."""
+"""The page on Gateway API conformance lists every feature, and why it is not supported."""
 
 from __future__ import annotations
 

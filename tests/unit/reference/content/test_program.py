@@ -1,4 +1,4 @@
-"""The generated reference: equal to the program, whole, and written where it belongs."""
+"""The generated reference: consistent with the program, complete, and in the right place."""
 
 from pathlib import Path
 

@@ -146,7 +146,7 @@ def test_cluster_domain_is_the_one_of_the_settings() -> None:
     other = replace(STRICT, internal=internal_addresses((), "corp.example"))
     assert tried("web.victim.svc.corp.example", options=other)
     assert tried("www.corp.example", options=other)
-    # A wrong setting is no way around it.
+    # An invalid setting does not bypass it.
     assert tried("web.victim.svc.cluster.local", options=other)
     assert tried("absent.victim.svc.cluster.local", options=other) == []
 

@@ -1,4 +1,4 @@
-"""A namespace with Pods, Services and Nodes, and objects of another one that lead there."""
+"""A namespace with Pods, Services and Nodes, and objects of another one that refer to them."""
 
 from __future__ import annotations
 

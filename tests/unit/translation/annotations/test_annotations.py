@@ -10,7 +10,7 @@ from translation.plugins.configs import Plugins
 
 
 def read(**values: str) -> tuple[RouteAnnotations, list[str]]:
-    """Read annotations; an underscore in a keyword stands for a dash."""
+    """Read annotations; underscores in keywords become dashes."""
     scope = Context("ApisixRoute", "default", world().view(), OPTIONS)
     given = {f"k8s.apisix.apache.org/{name.replace('_', '-')}": value for name, value in values.items()}
     found = read_annotations(scope, given)
@@ -55,14 +55,14 @@ def read(**values: str) -> tuple[RouteAnnotations, list[str]]:
             {"response-rewrite": {"body": "YQ==", "body_base64": True}},
         ),
         ({"enable_cors": "true", "cors_allow_origin": "*"}, {"cors": {"allow_origins": "*"}}),
-        # What does nothing stays as 1.8 wrote it, so that its records are adopted without a write.
+        # Settings without effect stay as 1.8 wrote them, so that its records are adopted without a write.
         ({"enable_response_rewrite": "true"}, {"response-rewrite": {}}),
         (
             {"http_to_https": "true", "http_redirect_code": "308"},
             {"redirect": {"http_to_https": True, "ret_code": 308}},
         ),
         ({"http_redirect_code": "308"}, {}),
-        # Texts that are served or signed with count to the last character.
+        # In texts that are served or used to sign, every character matters.
         (
             {"enable_response_rewrite": "true", "response_rewrite_body": " a\nb\n"},
             {"response-rewrite": {"body": " a\nb\n"}},
@@ -149,7 +149,7 @@ def test_bad_guard_fails_the_ingress(values: dict[str, str], want: list[str]) ->
             ["warning response-rewrite-add-header", "warning response-rewrite-add-header"],
             {"response-rewrite": {"headers": {"add": ["c:d"]}}},
         ),
-        # The gateway's schema has no such value; set takes it.
+        # The gateway's schema has no such value; `set` accepts it.
         (
             {"enable_response_rewrite": "true", "response_rewrite_add_header": "A:http://b,C:d/,E:,F:g"},
             ["warning response-rewrite-add-header"] * 3,

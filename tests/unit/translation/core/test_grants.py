@@ -100,12 +100,12 @@ class GrantHarness:
 
     @property
     def kinds(self) -> list[str]:
-        """Which kinds of records a gateway should have."""
+        """The kinds of records that a gateway should have."""
         return sorted({path.partition("/")[0] for path in bodies(self.world)})
 
     @property
     def reported(self) -> dict[str, list[str]]:
-        """What is wrong, by owner; the certificate of these tests has expired, which is only a warning."""
+        """The problems by owner; the certificate of these tests has expired, which is only a warning."""
         errors = {
             str(owner): [problem.message for problem in report.problems if problem.severity == "error"]
             for owner, report in self.world.reports.items()

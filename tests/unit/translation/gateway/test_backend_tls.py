@@ -1,4 +1,4 @@
-"""BackendTLSPolicies: what their status says, and that requests never go to the backend without verification."""
+"""BackendTLSPolicies: their status, and that requests never reach the backend without verification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates of listeners, and client certificates that they ask for."""
+"""Certificates of listeners, and the client certificates that they require."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def test_backends_without_weight_get_no_requests() -> None:
     many = [{"name": "web", "port": 80, "weight": weight} for weight in (0, 1, 2)]
     found = served(route({"backendRefs": [*many, {"name": "api", "port": 80, "weight": 4}]}), service("api"))
     split = record(found)["plugins"]["traffic-split"]["rules"][0]["weighted_upstreams"]
-    assert [each["weight"] for each in split] == [3, 4], "the plugin takes one weight for each upstream"
+    assert [each["weight"] for each in split] == [3, 4], "the plugin has one weight for each upstream"
     assert "plugins" not in record(served(route({"backendRefs": many})))
 
 

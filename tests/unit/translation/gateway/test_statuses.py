@@ -1,4 +1,4 @@
-"""Status documents: what is written, given what is there."""
+"""Status documents: what is written, depending on the existing status."""
 
 from __future__ import annotations
 

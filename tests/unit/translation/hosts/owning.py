@@ -1,4 +1,4 @@
-"""Objects with hosts, and what they become."""
+"""Objects with hosts, and their records."""
 
 from __future__ import annotations
 

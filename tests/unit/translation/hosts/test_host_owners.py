@@ -91,7 +91,7 @@ def test_objects_of_one_namespace_share_their_hosts() -> None:
     one, two = route("victim", 1, "own.test"), ingress("victim", 3, "own.test", "a.own.test")
     found = settled(one, route("evil", 2, "own.test"), two)
     assert (hosts(found, one), hosts(found, two)) == (["own.test"], ["a.own.test", "own.test"])
-    # Nor does the object that came in between put the newer one of the owner behind it, or say so.
+    # Nor does the object in between take precedence over the owner's newer one, or report that it does.
     assert reported(found, two) == [f"spec.rules[0].http.paths[0]: {CONFLICT}"]
 
 

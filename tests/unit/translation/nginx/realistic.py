@@ -14,12 +14,12 @@ _HEADERS = 'more_set_headers "X-Frame-Options: DENY";\nadd_header X-Robots-Tag n
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a team wrote once and copied.
+    """A manifest that teams copy.
 
     Attributes:
         given: Annotations under the prefix.
         paths: (path, type) pairs.
-        weight: How frequent it is.
+        weight: Its frequency.
         other: Annotations of other programs.
         tls: Whether the host has a certificate.
     """

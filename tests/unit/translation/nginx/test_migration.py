@@ -1,4 +1,4 @@
-"""The migration report: verdicts by Ingress and host, and what Ingresses of a host do to each other."""
+"""The migration report: verdicts by Ingress and host, and interactions between Ingresses of a host."""
 
 from __future__ import annotations
 

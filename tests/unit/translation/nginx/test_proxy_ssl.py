@@ -27,7 +27,7 @@ def secret(**data: str) -> dict[str, Any]:
 
 
 def backend(protocol: str = "HTTPS", **given: str) -> dict[str, Any]:
-    """Return an Ingress whose backend is asked with a client certificate."""
+    """Return an Ingress that uses a client certificate for its backend."""
     found = ingress("web", ("/", "Exact"), backend_protocol=protocol, proxy_ssl_secret="shop/backend")
     prefix = "nginx.ingress.kubernetes.io/"
     found["metadata"]["annotations"] |= {f"{prefix}{name.replace('_', '-')}": text for name, text in given.items()}
@@ -41,7 +41,7 @@ def passed(outcome: Outcome) -> list[FrozenJson]:
 
 
 def tls(body: FrozenJson) -> FrozenJson | None:
-    """Return what the function for TLS of a route reads; None without it."""
+    """Return the data of a route's function for TLS; None without it."""
     plugin = body["plugins"].get("serverless-pre-function", {})
     assert (BACKEND_TLS in plugin.get("functions", ())) == ("tls" in plugin.get("ingress_nginx", {}))
     found: FrozenJson | None = plugin.get("ingress_nginx", {}).get("tls")

@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
     Attributes:
         make: Text → object.
-        field: What a problem names.
+        field: The field in problems.
         want: Text → what the record holds for it, in the form of JSON.
     """
 

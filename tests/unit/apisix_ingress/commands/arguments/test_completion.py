@@ -1,4 +1,4 @@
-"""The completion of shells: installed once, and answered by words."""
+"""Shell completion: it is installed once, and prints candidates."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The words of a command become values of its parameters, or one message."""
+"""The arguments of a command become values of its parameters, or one error message."""
 
 from pathlib import Path
 from typing import Annotated, Any

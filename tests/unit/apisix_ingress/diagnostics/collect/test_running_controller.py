@@ -1,4 +1,4 @@
-"""Responses of something else than a controller, at the address that a user gives."""
+"""Responses of servers other than a controller, at the address that a user specifies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apisix_ingress.errors import IngressError
 
 
 class Opener:
-    """Answers every request with one body."""
+    """Responds to every request with one body."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""What a sync would write, and how it is shown."""
+"""The writes that a sync would send, and how they are displayed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An Admin API client, and the replies that it gets."""
+"""An Admin API client, and scripted replies."""
 
 from collections.abc import Awaitable, Callable
 
@@ -38,7 +38,7 @@ def replying(status: int, body: object = None, headers: dict[str, str] | None = 
 
 
 def listing(**kinds: object) -> Handler:
-    """Answer each list with the given document, with an empty list where none is given."""
+    """Respond to each list with its document, or an empty list."""
 
     def handle(request: httpx.Request) -> httpx.Response:
         kind = request.url.path.rpartition("/")[2]

@@ -11,7 +11,7 @@ from apisix_ingress.gateway.adminapi.admin_key import AdminKey
 
 
 def read(path: Path) -> SecretStr:
-    """Read a key as the settings do: a file that is gone or empty has none."""
+    """Read a key as the settings do: a missing or empty file has none."""
     if not path.exists() or not path.read_text():
         raise ConfigError("no key")
     return SecretStr(path.read_text())
@@ -45,7 +45,7 @@ def test_key_file_that_can_not_be_read_is_another_one_once_and_is_read_at_each_r
     readable = False
     path.write_text("new-key")
     assert [key.changed(), key.refresh(), key.changed()] == [True, False, False]
-    readable = True  # by a change of its rights, which leaves the times of the file alone
+    readable = True  # by a change of permissions, which does not change the times of the file
     assert [key.refresh(), key.secret, key.changed()] == [True, "new-key", False]
 
 

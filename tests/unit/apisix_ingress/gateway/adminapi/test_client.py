@@ -1,4 +1,4 @@
-"""Requests of the Admin API client: when a write is done, sent again, cut off or given up (replies of APISIX 3.18)."""
+"""Requests of the Admin API client: when a write is complete, retried, cut off or given up (replies of APISIX 3.18)."""
 
 import asyncio
 import gc
@@ -164,7 +164,7 @@ async def test_a_failed_request_says_whether_it_may_have_been_carried_out(
 
 @pytest.mark.parametrize("failure", [httpx.RemoteProtocolError, httpx.ConnectError])
 async def test_request_that_fails_leaves_nothing_to_the_garbage_collector(failure: type[httpx.TransportError]) -> None:
-    """It runs rarely, and a gateway may be away for hours."""
+    """It runs rarely, and a gateway may be unreachable for hours."""
 
     class Away(failure):  # type: ignore[valid-type, misc]  # of this test alone
         pass
@@ -203,7 +203,7 @@ async def test_request_cut_off_and_then_refused_counts_as_sent() -> None:
 @pytest.mark.parametrize("status", [400, 401, 403, 425, 429, 503])
 @pytest.mark.parametrize("verb", ["put", "delete"])
 async def test_write_cut_off_and_then_refused_may_have_been_carried_out(status: int, verb: str) -> None:
-    """The refusal is of the second request; the first one may have come through."""
+    """The second request was rejected; the first one may have been received."""
     cut = [httpx.RemoteProtocolError("cut")]
 
     def handle(request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""Replies that refuse a request: the error that each becomes, without secrets (replies of APISIX 3.18)."""
+"""Replies that reject a request: the resulting errors, without secrets (replies of APISIX 3.18)."""
 
 from pathlib import Path
 
@@ -184,7 +184,7 @@ async def test_values_that_a_real_gateway_echoed_are_hidden() -> None:
 
 
 def _words(value: object) -> list[str]:
-    """Return every refusal in a recorded exchange."""
+    """Return every rejection in a recorded exchange."""
     if isinstance(value, list):
         return [found for item in value for found in _words(item)]
     if not isinstance(value, dict):

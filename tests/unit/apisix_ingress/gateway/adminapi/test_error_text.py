@@ -1,6 +1,6 @@
-"""What is repeated of a gateway's reply: no secret, and never at a cost that grows faster than reply and record.
+"""The quoted part of a gateway's reply: no secrets, at a cost linear in reply and record.
 
-A bound that is broken shows as a test that does not end within pytest's timeout.
+A violated bound makes a test exceed pytest's timeout.
 """
 
 import json
@@ -11,9 +11,9 @@ from apisix_ingress.gateway.adminapi.error_text import LIMIT, message_of, scrub
 from apisix_ingress.model.json import JsonObject
 
 SECRET = "".join(f"{number:02x}" for number in range(0x20, 0x60))
-"""Of 128 characters; no two parts of it are alike."""
+"""A secret of 128 characters without repeated parts."""
 PART = 23
-"""Characters of a part of a secret that never come out."""
+"""Characters of a part of a secret that is never quoted."""
 
 
 def parts(text: str, size: int) -> set[str]:
@@ -55,7 +55,7 @@ def test_names_and_levels_of_a_body_take_linear_time() -> None:
 
 @pytest.mark.parametrize("shift", range(0, 140, 3))
 def test_a_truncated_secret_is_masked_too(shift: int) -> None:
-    # So much is hidden that the end of what is read of the message is shown.
+    # Enough is hidden for the end of the examined message to be quoted.
     message = "y" * shift + f" {SECRET}" * 100
     got = scrub(message, with_secret())
     assert not any(part in got for part in parts(SECRET, 12))

@@ -1,4 +1,4 @@
-"""Reading one record, and what an error says of a cluster as a whole."""
+"""Reading one record, and errors that concern the whole cluster."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Answers of a gateway that are too large: they are read up to a bound, and what is wrong is said."""
+"""Responses of a gateway that are too large: they are read up to a bound, and reported."""
 
 import asyncio
 import threading

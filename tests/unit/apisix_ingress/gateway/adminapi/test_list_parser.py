@@ -1,4 +1,4 @@
-"""Lists of the Admin API, taken apart in pieces: the same as parsed in one go, and never long without a turn."""
+"""Lists of the Admin API, parsed in pieces: the result is the same as in one go, without blocking the loop."""
 
 import json
 from itertools import groupby
@@ -13,7 +13,7 @@ TEXTS = ["", "]", "}{][", '"', '\\"', "\\", "ü", "\u2028", '[{"list":[{}]}]']
 
 
 def records(count: int) -> list[JsonObject]:
-    """Return records with texts that look like the ends of others."""
+    """Return records with texts that look like the ends of records."""
     return [
         {"key": f"/apisix/routes/{number}", "value": {"id": str(number), "deep": [[{"a": TEXTS}], {}, []], "n": -1.5e3}}
         for number in range(count)

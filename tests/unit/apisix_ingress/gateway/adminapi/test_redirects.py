@@ -160,7 +160,7 @@ MOVED = GatewayRedirected("redirected to https://gw: set admin_url to https://gw
 
 
 class Redirecting(FakeBackend):
-    """A gateway behind something that redirects as long as it is said to."""
+    """A gateway behind a proxy that redirects while this is enabled."""
 
     moved = False
 

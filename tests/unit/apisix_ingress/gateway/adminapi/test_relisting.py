@@ -1,4 +1,4 @@
-"""Lists of a gateway that fails some requests: asked for again a few times, so that a comparison comes to its end."""
+"""Lists of a gateway that fails some requests: they are retried a few times, so that a comparison completes."""
 
 import httpx
 import pytest
@@ -17,7 +17,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Failing:
-    """Answers the first requests for each kind with a failure, the next one with a list; notes what it was asked."""
+    """Responds to the first requests for each kind with an error, then with a list; records the requests."""
 
     def __init__(self, times: int, status: int = 503, headers: dict[str, str] | None = None) -> None:
         self.times, self.status, self.headers = times, status, headers

@@ -1,4 +1,4 @@
-"""Certificate files that cannot be used, at the start and later on."""
+"""Unusable certificate files, at the start and later."""
 
 from pathlib import Path
 

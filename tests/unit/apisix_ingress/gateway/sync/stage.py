@@ -1,4 +1,4 @@
-"""A stage for the sync engine on virtual time: a gateway, what is wanted, one engine between them."""
+"""An environment for the sync engine on virtual time: a gateway, the desired records, and one engine."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ APPLIED = RecordState("applied")
 
 
 class Notes(SyncObserver):
-    """An observer that remembers."""
+    """An observer that records its calls."""
 
     def __init__(self) -> None:
         self.outcomes: list[tuple[RecordKey, RecordState]] = []
@@ -69,7 +69,7 @@ class Counts(NamedTuple):
 
 
 class Stage:
-    """A gateway, what is wanted, and one engine between them."""
+    """A gateway, the desired records, and one engine."""
 
     def __init__(self, records: Sequence[Record] = (), stored: Sequence[Record] = ()) -> None:
         self.gateway = FakeGateway(stored={record.key: dict(record.body) for record in stored})
@@ -100,7 +100,7 @@ class Stage:
 
     @contextlib.asynccontextmanager
     async def running(self, *, ready: bool = True) -> AsyncIterator[None]:
-        """Lead for as long as the block lasts."""
+        """Lead until the end of the block."""
         if ready:
             self.ready.set()
         task = asyncio.create_task(self.sync.run(self.term, self.ready))
@@ -116,7 +116,7 @@ class Stage:
         self.sync.mark_dirty(self.wanted.replace(records), urgent=urgent)
 
     def counts(self) -> Counts:
-        """Return how many records are in each state."""
+        """Return the number of records in each state."""
         driver = self.sync._session.driver
         slots = list(driver.table)
         return Counts(
@@ -138,7 +138,7 @@ Play = Callable[[Coroutine[Any, Any, None]], None]
 
 
 def on_stage(story: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[Play], None]:
-    """Make a test of a coroutine function: it runs on virtual time."""
+    """Turn a coroutine function into a test on virtual time."""
 
     def test(play: Play) -> None:
         play(story())
@@ -148,7 +148,7 @@ def on_stage(story: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[Play],
 
 
 class FailingBackend:
-    """Makes every put of one record fail; takes the place of the stage's backend's put."""
+    """Makes every put of one record fail; replaces the put of the backend."""
 
     def __init__(self, stage: Stage, key: RecordKey, error: Exception) -> None:
         self.calls = 0

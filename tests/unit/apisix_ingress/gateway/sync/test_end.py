@@ -1,4 +1,4 @@
-"""How writing ends: no write starts, writes in flight get their responses, and unanswered writes are reported."""
+"""How writing ends: no write starts, those in flight get their responses, and those without one are reported."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ from tests.unit.apisix_ingress.gateway.sync.stage import (
 
 
 def takes(stage: Stage, seconds: float, error: Exception | None = None) -> None:
-    """Let each put take so long, and then succeed or fail."""
+    """Delay each put, and then let it succeed or fail."""
     put = stage.backend.put
 
     async def slow(record: Record) -> bool:

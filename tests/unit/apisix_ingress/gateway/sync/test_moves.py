@@ -1,4 +1,4 @@
-"""A cluster that gets another address while it is written to."""
+"""A cluster whose address changes during writes."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ from tests.unit.apisix_ingress.gateway.sync.stage import (
 
 
 def elsewhere(stage: Stage) -> FakeGateway:
-    """Move the stage's cluster to a new gateway, which is returned."""
+    """Move the cluster to a new gateway, and return it."""
     gateway = FakeGateway()
     stage.sync.move(FakeBackend(gateway))
     return gateway
@@ -61,7 +61,7 @@ async def test_no_write_that_was_meant_for_the_former_address_reaches_the_new_on
         new = elsewhere(stage)
         await asyncio.sleep(30)
         assert new.log == [("put", UPSTREAM)]
-        assert len(stage.log) <= before + 4  # what was in flight may have been carried out
+        assert len(stage.log) <= before + 4  # writes in flight may have been applied
     assert stage.gateway.violations == []
 
 

@@ -1,4 +1,4 @@
-"""A cluster that is down, fails or refuses the key."""
+"""A cluster that is down, fails or rejects the key."""
 
 import asyncio
 import logging
@@ -62,7 +62,7 @@ async def test_urgent_record_is_still_urgent_when_the_gateway_is_back() -> None:
     stage = Stage([make_record(OTHER)])
     async with stage.running():
         stage.gateway.faults.unauthorized = True
-        await asyncio.sleep(70)  # an audit is refused while every worker waits for something to do
+        await asyncio.sleep(70)  # an audit is rejected while every worker is idle
         assert not stage.sync.reachable
         cold = [make_record(RecordKey("upstreams", f"n{n}")) for n in range(100)]
         stage.want(make_record(OTHER), *cold)
@@ -122,7 +122,7 @@ async def test_cluster_that_fails_every_request_is_left_alone() -> None:
         stage.gateway.faults.server_error = 1.0
         stage.want(*(make_record(RecordKey("upstreams", f"n{n}")) for n in range(500)))
         await asyncio.sleep(60)
-        assert len(stage.notes.writes) < 300  # a probe succeeds each time, so that some writes are tried again
+        assert len(stage.notes.writes) < 300  # a probe succeeds each time, so that some writes are retried
 
 
 @on_stage

@@ -1,4 +1,4 @@
-"""What is to be written, for every combination of wanted and held."""
+"""What is written, for every combination of desired and observed records."""
 
 from dataclasses import replace
 from typing import Any
@@ -276,7 +276,7 @@ def named(key: RecordKey, name: str, **fields: Any) -> Record:
 
 
 def decided(table: RecordTable, *wanted: Record, held: tuple[str, ...] = ()) -> Step:
-    """Return what is to be done about the short id."""
+    """Return the planned action for the short id."""
     records = {record.key: record for record in wanted}
     return decide(SHORT, records.get, table, lambda key, name, hosts, sources: name in held)
 

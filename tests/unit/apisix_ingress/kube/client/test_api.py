@@ -169,7 +169,7 @@ async def test_what_is_not_an_answer_is_unavailable(
 ) -> None:
     server.faults.append(fault)
     with pytest.raises(KubeUnavailable, match=want):
-        # Only what hangs is to run out of time, on a busy machine too.
+        # Only a hanging request must time out, even on a busy machine.
         await api.patch(f"{LEASES}/leader", {}, timeout=0.2 if fault.hang else 30.0)
 
 

@@ -39,7 +39,7 @@ def cluster(**fields: Any) -> list[dict[str, Any]]:
 
 
 def plugin(path: Path, answer: object, *, code: int = 0) -> dict[str, Any]:
-    """Write a credential plugin that prints an answer and counts its runs."""
+    """Write a credential plugin that prints a response and counts its runs."""
     lines = ("#!/bin/sh", f"echo run >> {path}.runs", f"cat <<'END'\n{json.dumps(answer)}\nEND", f"exit {code}")
     path.write_text("\n".join(lines) + "\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)

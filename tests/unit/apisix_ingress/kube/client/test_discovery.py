@@ -16,7 +16,7 @@ NO_GROUPS: dict[str, Any] = {"groups": []}
 
 
 class Server:
-    """Answers with what `answers` has at a path; exceptions are raised, and other paths are not found."""
+    """Responds with the value of `answers` for a path; exceptions are raised, and other paths are not found."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers

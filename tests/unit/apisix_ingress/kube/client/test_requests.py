@@ -43,7 +43,7 @@ async def test_an_abandoned_watch_is_closed_without_waiting_for_the_server(tmp_p
     left = asyncio.Event()
 
     async def begin_and_fall_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer with the first line of a watch, then read nothing more, not even the end of the connection."""
+        """Respond with the first line of a watch, then stop reading, even the end of the connection."""
         await reader.readuntil(b"\r\n\r\n")
         writer.write(HEAD)
         writer.transport.pause_reading()  # type: ignore[attr-defined]  # of a transport that reads
@@ -74,7 +74,7 @@ async def test_an_abandoned_watch_is_closed_without_waiting_for_the_server(tmp_p
 
 
 class OneServer:
-    """Answers each request with an empty object, and keeps their first lines: a list for each connection."""
+    """Responds to each request with an empty object, and records the request lines by connection."""
 
     def __init__(self) -> None:
         self.heads: list[list[str]] = []
@@ -93,7 +93,7 @@ class OneServer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[dict[str, str]]:
-        """Listen; hand out the cluster of a kubeconfig."""
+        """Listen; yield the cluster of a kubeconfig."""
         async with await asyncio.start_server(self.answer, HOST, 0) as server:
             yield {"server": f"http://{HOST}:{server.sockets[0].getsockname()[1]}"}
 

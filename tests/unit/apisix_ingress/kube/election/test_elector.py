@@ -44,7 +44,7 @@ async def test_renewals_keep_the_term_and_the_time_of_acquisition(
 async def test_a_slow_api_server_does_not_end_a_term(
     clock: FakeClock, start: Start, quickest: float, slowest: float
 ) -> None:
-    """Whatever is answered within renew_deadline less retry_period is in time, even if every answer takes that long."""
+    """A response within renew_deadline less retry_period is in time, even if every response takes that long."""
     one, two, rng = start("one"), start("two"), random.Random(5)
     await run_for(clock, 5)
     for each in (one, two):
@@ -55,7 +55,7 @@ async def test_a_slow_api_server_does_not_end_a_term(
 
 
 async def test_a_term_never_lasts_longer_than_others_wait(server: LeaseServer, clock: FakeClock, start: Start) -> None:
-    """Others wait from when they see a renewal, which is not before it takes effect."""
+    """Other replicas wait from the time when they see a renewal, after it took effect."""
     one, rng, carried_out = start("one"), random.Random(11), 0.0
     store = server.store
 
@@ -238,7 +238,7 @@ async def test_a_lost_reply_to_the_acquisition_is_found_out(clock: FakeClock, st
 async def test_a_pause_of_the_process_ends_the_term_before_any_write(clock: FakeClock, start: Start) -> None:
     one = start("one")
     await run_for(clock, 5)
-    clock.shift(60)  # SIGSTOP, SIGCONT: time has passed, nothing has run
+    clock.shift(60)  # SIGSTOP, SIGCONT: time has passed, but no code has run
     assert not one.elector.leading
     with pytest.raises(LeadershipLost):
         one.terms[0].check()

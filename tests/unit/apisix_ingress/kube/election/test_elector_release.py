@@ -15,7 +15,7 @@ async def test_a_stop_before_a_slow_win_is_confirmed_gives_the_lease_back(
 ) -> None:
     one = start("one")
     one.client.delay = 8.0
-    await clock.advance(18)  # one look, one write, and the first renewal is under way
+    await clock.advance(18)  # one read, one write, and the first renewal is in flight
     assert (server.spec["holderIdentity"], one.terms) == ("one", [])
     one.client.delay = 0.0
     await one.stop()
@@ -107,7 +107,7 @@ async def test_without_the_right_to_patch_the_lease_is_released_by_update(
 ) -> None:
     one = start("one")
     await run_for(clock, 1)
-    one.client.may_edit = False  # taken away after the last renewal, so that the release finds out
+    one.client.may_edit = False  # removed after the last renewal, so that the release detects it
     await one.stop()
     assert server.spec["holderIdentity"] == ""
     two = start("two")
@@ -179,7 +179,7 @@ async def test_work_that_fails_releases_the_lease_only_after_its_writes(
 async def test_a_lost_term_is_not_followed_by_another_one_before_its_writes_are_over(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
-    """The lease may still be ours: then this process itself would write before the last write takes effect."""
+    """This process may still hold the lease: then it would write before its last write takes effect."""
     one = start("one")
     await run_for(clock, 5)
     one.terms[0].note_unacked(clock.monotonic() + 5)
@@ -193,7 +193,7 @@ async def test_a_lost_term_is_not_followed_by_another_one_before_its_writes_are_
 
 
 async def test_a_process_that_was_frozen_in_a_write_campaigns_at_once(clock: FakeClock, start: Start) -> None:
-    """Its lease has run out: others wait for that, not for its write."""
+    """Its lease has expired: other replicas wait for that, not for its write."""
     one = start("one")
     await run_for(clock, 5)
     clock.shift(60)

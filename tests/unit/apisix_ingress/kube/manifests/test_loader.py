@@ -1,4 +1,4 @@
-"""Objects from files: what is read, and the errors for the rest."""
+"""Objects from files: which are read, and the errors for the others."""
 
 import os
 from pathlib import Path

@@ -20,7 +20,7 @@ def make_queue(clock: FakeClock) -> WorkQueue[ObjectKey]:
 
 
 def taken(queue: WorkQueue[ObjectKey]) -> list[ObjectKey]:
-    """Take what is ready."""
+    """Take the ready keys."""
     keys = []
     while (key := queue.take()) is not None:
         keys.append(key)

@@ -35,7 +35,7 @@ from tests.unit.apisix_ingress.kube.status.writing import AcceptingApi, key_of, 
 
 OBJECTS = 640
 WORKERS = 4
-"""Each has one write more behind it than the credit pays for when it first pauses."""
+"""Each has had one write more than the credit covers when it first pauses."""
 
 KEYS = [key_of(f"r{number}") for number in range(OBJECTS)]
 VICTIM = key_of("r", "victim")
@@ -76,7 +76,7 @@ async def test_remaining_statuses_are_written_at_the_full_rate_at_the_end() -> N
         assert await flush is False
         flushed = api.writes - before
         await clock.advance(0.5)
-    # What was written before the flush is paid for first, at the rate of then.
+    # Writes before the flush are paid for first, at the rate of that time.
     assert FULL_RATE * (0.5 - WORKERS / LATE_RATE) - 1 <= flushed <= FULL_RATE * 0.5
     slowly = 0.5 * LATE_RATE
     assert slowly - 1 <= api.writes - before - flushed <= slowly + WORKERS
@@ -113,7 +113,7 @@ async def test_the_log_has_each_status_but_for_successes_in_bulk(condition: Cond
             await clock.advance(2.0)
     levels = [line["log_level"] for line in lines if line["event"] == "status.written"]
     assert (api.writes, len(levels)) == (OBJECTS, OBJECTS)
-    # The last ones are no bulk any more.
+    # The last ones are no longer part of a bulk.
     assert levels[-BULK:] == ["info"] * BULK
     assert ("debug" in levels) == (condition.status == "True")
 
@@ -150,7 +150,7 @@ async def test_writes_seen_before_their_responses_are_not_conflicts() -> None:
 
 
 class LosingApi(AcceptingApi):
-    """Does not respond the first patch, and shows the object as it was before."""
+    """Does not respond to the first patch, and returns the object as it was before."""
 
     lost: JsonObject
 

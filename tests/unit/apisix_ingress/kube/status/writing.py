@@ -1,4 +1,4 @@
-"""A status writer on a clock of the test, with an API server that accepts every patch at once."""
+"""A status writer on the test's clock, with an API server that accepts every patch immediately."""
 
 import asyncio
 import contextlib

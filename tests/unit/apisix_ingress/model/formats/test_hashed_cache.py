@@ -1,4 +1,4 @@
-"""Results that are kept without the texts they come from."""
+"""Cached results without the texts that they were computed from."""
 
 import sys
 

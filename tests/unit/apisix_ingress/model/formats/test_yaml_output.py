@@ -1,4 +1,4 @@
-"""Printed YAML: what people see, and that it reads back as what it was."""
+"""Printed YAML: its format, and that it parses to the original value."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The work queue: which key is handed out next, and when."""
+"""The work queue: which key is returned next, and when."""
 
 import pytest
 

@@ -106,7 +106,7 @@ def test_name_that_somebody_edited_by_hand_counts_as_none() -> None:
     assert found.short() == [FIRST]
 
 
-# Kinds whose records tell no name.
+# Kinds whose records contain no name.
 
 
 def test_a_name_with_a_wide_id_in_the_gateway_does_not_own_the_short_one() -> None:

@@ -166,7 +166,7 @@ OLD_OBJECT = {"creationTimestamp": "2020-01-01T00:00:00Z"}
 
 
 def owned(*hosts: str, before: Iterable[str] | None = None, shows_others: bool = True) -> Verdict:
-    """Return the answer about an object that is older than the one that has `HOST`, in another namespace."""
+    """Return the response for an object that is older than the owner of `HOST`, in another namespace."""
     options = Options(host_ownership="namespace")
     victim = stored(asking(HOST), kind="ApisixRoute", namespace="victim", created="2026-01-01T00:00:00Z")
     mine = stored(asking(*(before or ())), kind="ApisixRoute", name="web", created="2020-01-01T00:00:00Z")

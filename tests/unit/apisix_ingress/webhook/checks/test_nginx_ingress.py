@@ -23,7 +23,7 @@ RECORDED = [
 
 
 def verdict(item: dict[str, Any], *others: dict[str, Any], options: Options = OPTIONS) -> Verdict:
-    """Return the response to the creation of an Ingress beside other objects."""
+    """Return the response to the creation of an Ingress alongside other objects."""
     known = [RESOURCES[each["kind"]].decode(each) for each in (CLASS, SERVICE, *others)]
     return ask(make_checks(*known, options=options), item)
 

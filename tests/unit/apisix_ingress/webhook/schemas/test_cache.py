@@ -37,7 +37,7 @@ class Gateway:
 
 
 class Cached:
-    """A cache over a gateway, on a clock that stands still."""
+    """A cache over a gateway, on a clock that does not advance."""
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
         self.gateway = Gateway(answers)

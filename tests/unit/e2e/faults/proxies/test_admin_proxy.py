@@ -55,7 +55,7 @@ def ask(
     on: http.client.HTTPConnection | None = None,
     timeout: float = 10.0,
 ) -> int:
-    """Send one request; return its status once the answer has come as a whole, 0 when the connection breaks first."""
+    """Send one request; return its status once the response is complete, 0 if the connection breaks first."""
     connection = on or connect(proxy, timeout=timeout)
     headers = {"X-API-KEY": proxy.admin_key, "User-Agent": "apisix-ingress/1.0 (pod_1a2b)"}
     try:

@@ -1,4 +1,4 @@
-"""The proxy before the API server, with the API server that flow tests use behind it."""
+"""The proxy in front of the API server, with the fake API server of flow tests."""
 
 import asyncio
 import base64
@@ -122,7 +122,7 @@ async def test_request_hangs_until_the_rule_goes(proxy: ApiProxy, session: aioht
     await until(lambda: len(proxy.log.lines("fault")) == 1, "a fault")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asking, 0.3)
-    # A client may send again what changes nothing, if the connection was used before.
+    # A client may retry a safe request if the connection was used before.
     waiting = asyncio.create_task(session.post("/api/v1/namespaces/default/secrets", json=secret("three")).__aenter__())
     await until(lambda: len(proxy.log.lines("fault")) == 2, "a second fault")
     proxy.play()

@@ -1,4 +1,4 @@
-"""Rule files: which rule is taken, how often, and what a change of the file does."""
+"""Rule files: which rule is applied, how often, and the effect of changes of the file."""
 
 import json
 from collections import Counter

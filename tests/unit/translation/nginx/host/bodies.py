@@ -40,19 +40,19 @@ def redirecting(got: list[FrozenJson]) -> list[FrozenJson]:
 
 
 def asking(body: FrozenJson) -> FrozenJson:
-    """Return what the function of a route reads that asks backends in place of the gateway; empty without one."""
+    """Return the data of a route's function that sends requests to backends instead of the gateway; or empty."""
     plugin = body.get("plugins", {}).get("serverless-post-function", {})
     return plugin["ingress_nginx"] if plugin.get("phase") == "before_proxy" else {}
 
 
 def early(body: FrozenJson) -> FrozenJson:
-    """Return what the functions of a route read that run before the backend is asked."""
+    """Return the data of a route's functions that run before the request to the backend."""
     found: FrozenJson = body.get("plugins", {}).get("serverless-pre-function", {}).get("ingress_nginx", {})
     return found
 
 
 def functions(body: FrozenJson) -> list[str]:
-    """Return the functions of a route that run before the backend is asked."""
+    """Return the functions of a route that run before the request to the backend."""
     found: list[str] = body.get("plugins", {}).get("serverless-pre-function", {}).get("functions", [])
     return found
 

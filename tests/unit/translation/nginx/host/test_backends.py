@@ -63,7 +63,7 @@ NEXT = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
 
 
 def split(body: FrozenJson) -> list[FrozenJson]:
-    """Return the rules by which a route gives requests to a canary."""
+    """Return the rules by which a route sends requests to a canary."""
     found: list[FrozenJson] = body["plugins"]["traffic-split"]["rules"]
     return found
 

@@ -67,7 +67,7 @@ def test_a_grpc_backend_is_guarded_without_pages_for_refused_requests() -> None:
 
 
 def limiting(body: FrozenJson) -> FrozenJson:
-    """Return what the function of a route reads that limits requests; empty without one."""
+    """Return the data of a route's function that limits requests; empty without one."""
     found: FrozenJson = early(body).get("limits", {})
     return found
 

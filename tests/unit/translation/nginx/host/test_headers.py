@@ -13,7 +13,7 @@ from translation.nginx.functions.headers import INVALID, UNDERSCORES
 
 
 def set_headers(body: FrozenJson) -> set[str]:
-    """Return the names of the headers that a route sets in answers."""
+    """Return the names of the response headers that a route sets."""
     return set(body.get("plugins", {}).get("response-rewrite", {}).get("headers", {}).get("set", {}))
 
 

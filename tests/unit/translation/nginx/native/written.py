@@ -1,4 +1,4 @@
-"""Native manifests for Ingresses of ingress-nginx, and the records that these give in turn."""
+"""Native manifests for Ingresses of ingress-nginx, and the records generated from these."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def written(target: Target, *objects: dict[str, Any]) -> Manifests:
 
 
 def served(found: Manifests, *objects: dict[str, Any]) -> Outcome:
-    """Return the records of manifests beside other objects, without the provider of ingress-nginx."""
+    """Return the records of manifests and other objects, without the provider of ingress-nginx."""
     native = [*(item for each in found.hosts.values() for item in each), *found.shared]
     every = (GATEWAY_CLASS, SERVICE, *objects, *native)
     return settle((RESOURCES[item["kind"]].decode(item) for item in every), Options())

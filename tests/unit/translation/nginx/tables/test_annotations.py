@@ -25,7 +25,7 @@ from translation.nginx.tables.values import Values, boolean, integer, networks, 
 )
 def test_a_wrong_value_has_the_outcome_that_ingress_nginx_gives_it(name: str, value: str, outcome: str | None) -> None:
     if outcome == "default" and name == "proxy-read-timeout":
-        # A number that cannot be read counts as absent, whatever the check of its range says.
+        # An invalid number is treated as absent, independently of the check of its range.
         assert TABLE[name].outcome(value) is None
         assert Values({name: value}).number(name, 60) == 60
     else:

@@ -1,7 +1,7 @@
 """The fields of plugins, from the schemas that a gateway publishes.
 
 `python -m tests.unit.translation.plugins.policy.fields 3.18 < schemas.json` writes the list for a version, from the
-answer of the control API's `/v1/schema`. Only paths and types are kept.
+response of the control API's `/v1/schema`. Only paths and types are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table compared with the fields of plugins: it is complete and has no unknown fields.
 
-`fields-<version>.json` is made of what a gateway publishes; `fields-source-<version>.json` holds plugins that the
-gateway was built without, and fields that its schemas leave open, from their source.
+`fields-<version>.json` is generated from the schemas of a gateway; `fields-source-<version>.json` holds plugins that
+the gateway was built without, and fields that its schemas leave open, from their source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Between httpx and the requests that a gateway's transport carries, both ways: httpx' own tools test it then."""
+"""Converts between httpx and the transport's requests, both ways, so that httpx' tools can be used in tests."""
 
 import httpx
 
@@ -6,7 +6,7 @@ from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, 
 
 
 class HttpxCarrier:
-    """Carries requests over a transport of httpx, a `MockTransport` for one."""
+    """Sends requests over a transport of httpx, e.g. a `MockTransport`."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
@@ -21,7 +21,7 @@ class HttpxCarrier:
 
 
 class CarriedTransport(httpx.AsyncBaseTransport):
-    """Has the requests of a client of httpx carried by ours."""
+    """Sends the requests of an httpx client over the product's transport."""
 
     def __init__(self, transport: AiohttpTransport) -> None:
         self._transport = transport

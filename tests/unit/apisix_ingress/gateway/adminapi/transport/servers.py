@@ -11,7 +11,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\
 
 @asynccontextmanager
 async def serving(behaviour: Behaviour, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Serve on a free loopback port; every connection has ended when the block is left."""
+    """Serve on a free loopback port; all connections are closed at the end of the block."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -38,7 +38,7 @@ async def serving(behaviour: Behaviour, context: ssl.SSLContext | None = None) -
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """Return head and body of the next request."""
+    """Return the head and body of the next request."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = 0
     for line in head.split(b"\r\n"):
@@ -49,7 +49,7 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 def pouring(head: bytes, piece: bytes, pieces: int | None = None) -> Behaviour:
-    """Return a server that answers each request with a head and a body in pieces; endless if no body is given."""
+    """Return a server that responds to each request with a head and a body in pieces; endless without a body."""
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

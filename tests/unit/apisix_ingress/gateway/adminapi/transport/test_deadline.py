@@ -1,4 +1,4 @@
-"""A process may be frozen between the look at its lease and the write: what it was about to send stays unsent."""
+"""A process may be frozen between checking its lease and writing: the write must not be sent afterwards."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import OK, rea
 
 @contextlib.asynccontextmanager
 async def recording() -> AsyncIterator[tuple[AiohttpTransport, str, list[bytes]]]:
-    """Serve; hand out a transport, the URL, and the paths of the requests that came in whole."""
+    """Serve; yield a transport, the URL, and the paths of the complete requests."""
     paths: list[bytes] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +50,7 @@ async def test_request_is_not_sent_after_its_deadline(size: int) -> None:
 async def test_process_that_was_frozen_while_it_connected_does_not_send(size: int) -> None:
     async with recording() as (transport, url, paths):
         sending = asyncio.create_task(transport.send(put(f"{url}/late", b"x" * size, 0.05)))
-        await asyncio.sleep(0)  # the connection is on its way
+        await asyncio.sleep(0)  # the connection is being established
         time.sleep(0.1)  # noqa: ASYNC251  # the freeze
         with pytest.raises(httpx.TransportError):
             await sending
@@ -73,7 +73,7 @@ async def test_process_that_was_frozen_does_not_send_the_large_body_that_it_was_
 async def test_a_small_request_is_on_its_way_in_the_step_that_looks_at_its_deadline() -> None:
     async with recording() as (transport, url, paths):
         await transport.send(put(f"{url}/first", b"{}", 60))
-        # Long enough for a busy machine to get as far as that step.
+        # Long enough for a busy machine to reach that step.
         sending = asyncio.create_task(transport.send(put(f"{url}/in-time", b"{}", 0.5)))
         await asyncio.sleep(0)
         time.sleep(0.6)  # noqa: ASYNC251  # the freeze

@@ -1,6 +1,5 @@
-"""Lists that never come: a gateway that takes a connection and says nothing, or ever another byte.
-
-Sockets are real, time is not: it passes only while nothing comes over them.
+"""Lists that never arrive: a gateway accepts a connection and sends nothing, or one byte at a time. Sockets are real,
+time is virtual: it passes only while no data arrives.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ SILENCE, WHOLE = 10.0, 60.0
 
 
 class _PatientSelector(selectors.SelectSelector):
-    """Lets the loop's time jump to its next timer when no socket has anything to say."""
+    """Lets the loop's time jump to its next timer when no socket has data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +41,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def seconds_to_notice(behaviour: Behaviour) -> float:
-    """Return after how many seconds a list from such a gateway is given up."""
+    """Return the seconds after which a list from such a gateway is given up."""
 
     async def list_from_it() -> float:
         async with serving(behaviour) as url:

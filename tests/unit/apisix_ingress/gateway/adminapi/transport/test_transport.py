@@ -21,7 +21,7 @@ QUICK = httpx.Timeout(0.2)
 
 
 PATIENT = httpx.Timeout(30)
-"""Where a timeout is not what is asked for: a busy machine may take its time."""
+"""A timeout for tests of other subjects: a busy machine may be slow."""
 
 
 LARGE = b"x" * 40_000_000
@@ -183,7 +183,7 @@ async def test_unknown_host_is_a_connect_error(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_a_name_is_resolved_again_when_its_address_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    addresses = iter(("127.0.0.77", "127.0.0.1"))  # where nobody listens, and where the gateway is
+    addresses = iter(("127.0.0.77", "127.0.0.1"))  # an address without a listener, and that of the gateway
 
     async def moving(host: str, port: int, **kwargs: object) -> list[object]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(addresses), port))]
@@ -196,7 +196,7 @@ async def test_a_name_is_resolved_again_when_its_address_changes(monkeypatch: py
 
 @pytest.fixture
 def full_backlog() -> Iterator[str]:
-    """Give the URL of a listener that accepts nothing any more, so that connecting hangs."""
+    """Yield the URL of a listener that accepts no more connections, so that connecting hangs."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))
@@ -263,7 +263,7 @@ async def test_an_unsolicited_response_is_not_used_for_the_next_request() -> Non
         first = await outcome(ours, "PUT", url)
         answered.set()
         await spoken.wait()
-        await outcome(ours, "PUT", other)  # while it is answered what was said comes in
+        await outcome(ours, "PUT", other)  # the data arrives during the response
         second = await outcome(ours, "PUT", url)
     assert (first, second) == ("200", "ReadError")
 

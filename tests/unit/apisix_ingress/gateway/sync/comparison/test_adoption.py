@@ -1,4 +1,4 @@
-"""Ids follow what clusters hold, and what depends on them is translated before anything is written."""
+"""Ids follow the records of clusters, and objects that depend on them are translated before anything is written."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ SLOT = RecordKey("ssls", "849e9177")
 
 
 class Scene:
-    """A certificate of an old object and one of a young object, whose names have one CRC; a cluster besides."""
+    """Certificates of an old and a young object whose names have the same CRC; and a cluster."""
 
     name = "another"
     reachable = True
@@ -41,7 +41,7 @@ class Scene:
         self.translated += 1
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
-        """Be a cluster that holds the short id for a third name."""
+        """Simulate a cluster where a third name has the short id."""
         return (THIRD,) if key == SLOT else ()
 
     def short(self) -> list[str]:

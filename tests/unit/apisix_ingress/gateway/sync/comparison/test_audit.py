@@ -1,4 +1,4 @@
-"""The comparison of a cluster with what is wanted, where other tasks run in between."""
+"""The comparison of a cluster with the desired records, while other tasks run in between."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, make_recor
 
 
 def add(wanted: FakeWanted, driver: RecordDriver, first: int, last: int) -> list[RecordKey]:
-    """Want some more routes, as a burst of objects would."""
+    """Desire some more routes, as after a burst of objects."""
     records: list[Record] = [make_record(RecordKey("routes", f"{number:08x}")) for number in range(first, last)]
     wanted.records.update((record.key, record) for record in records)
     keys = [record.key for record in records]

@@ -1,4 +1,4 @@
-"""What a gateway fills in: when it is asked about, and which records it makes equal."""
+"""Defaults that a gateway adds: when its schemas are read, and which records are equal because of them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ DOCUMENTS: dict[str, Any] = {
 
 
 class Clock:
-    """Stands still unless it is set."""
+    """A clock that stops unless it is set."""
 
     seconds = 0.0
 
@@ -38,7 +38,7 @@ class Clock:
 
 
 class Gateway:
-    """Publishes documents; counts who asks."""
+    """Publishes documents; counts requests."""
 
     def __init__(self, documents: Mapping[str, Any] = DOCUMENTS) -> None:
         self.documents = dict(documents)
@@ -55,7 +55,7 @@ class Gateway:
         return found if isinstance(found, bytes) else canonical(found)
 
     async def is_equal(self, record: Record, version: str = OLD, /, **kept: Any) -> bool:
-        """Return whether a record counts as wanted of which the gateway has this, beside the labels."""
+        """Return whether a record is in sync if the gateway has this body, apart from labels."""
         body = {**{name: record.body[name] for name in ("id", "name", "labels")}, **kept}
         found = {record.key: ObservedRecord(comparable(record.key.kind, body))}
         got = await self.defaults.without_defaults(found, lambda key: [record], version)

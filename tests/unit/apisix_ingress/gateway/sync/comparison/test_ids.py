@@ -93,7 +93,7 @@ async def test_many_new_records_take_one_list() -> None:
         assert stage.gateway.stored[RecordKey("upstreams", "n7")] == {"id": "n7"}
         assert len(stage.gateway.stored) == 200
         assert stage.gateway.lists - lists == 1
-        # A look at each of the last ones, and those of the check between audits.
+        # One read of each of the last ones, and those of the check between audits.
         assert stage.gateway.looks - looks < BULK + 5
 
 

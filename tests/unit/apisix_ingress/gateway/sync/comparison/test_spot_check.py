@@ -27,7 +27,7 @@ from tests.unit.apisix_ingress.gateway.sync.stage import (
 )
 
 NOTICED = 10.0
-"""Seconds within which a dead, emptied or restored cluster is noticed, with default settings."""
+"""Seconds within which a dead, emptied or restored cluster is detected, with default settings."""
 
 LATE = make_record(RecordKey("upstreams", "late"))
 RULE = make_record(RecordKey("global_rules", "g1"), plugins={"x": {}})
@@ -126,7 +126,7 @@ async def test_kind_that_is_lost_alone_is_written_again_before_the_next_audit() 
 @pytest.mark.parametrize("change", ["new", "edited", "edited and back", "deleted"])
 @pytest.mark.parametrize("is_known", [True, False])
 def test_older_backup_is_put_right_within_ten_seconds(play: Play, change: str, is_known: bool) -> None:
-    """With `is_known` a check or an audit has seen the last change, else it was made just before."""
+    """With `is_known`, a check or an audit has seen the last change; otherwise it is more recent."""
 
     async def story() -> None:
         stage = Stage([UPSTREAM_RECORD, make_record(OTHER)])

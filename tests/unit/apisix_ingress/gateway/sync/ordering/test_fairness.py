@@ -1,6 +1,5 @@
-"""Thousands of writes of one namespace delay another one by no more than the issue allows, in virtual seconds.
-
-Every write takes 20 ms and 16 are under way at once, as by default. The tenant `hog` does its worst, in many ways.
+"""Thousands of writes of one namespace delay another one by no more than the allowed time, in virtual seconds. Every
+write takes 20 ms and 16 are in flight, as by default. The tenant `hog` causes as much load as possible.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from tests.unit.apisix_ingress.gateway.sync.stage import Play, Stage
 
 WRITE_SECONDS = 0.02
 ROUTE_SECONDS, REVOCATION_SECONDS = 2.0, 1.0
-"""What the issue allows."""
+"""The maximum delays."""
 
 VICTIM_UPSTREAM = RecordKey("upstreams", "v-upstream")
 VICTIM_ROUTE = RecordKey("routes", "v-route")
@@ -57,7 +56,7 @@ class SharedStage(Stage):
         self._written.set()
 
     def apply(self, *records: Record, withdrawn: Sequence[RecordKey] = (), urgent: bool = False) -> None:
-        """Want records of one namespace, and withdraw others of it, as one object does."""
+        """Desire records of one namespace, and withdraw others of it, as for one object."""
         keys = [*(record.key for record in records), *withdrawn]
         namespace = keys[0].id.partition("-")[0]
         former = {key: self.wanted.records.pop(key) for key in keys if key in self.wanted.records}
@@ -141,7 +140,7 @@ async def rejected(stage: SharedStage) -> None:
 
     stage.backend.put = refuse  # type: ignore[method-assign]
     stage.apply(*rules(2500))
-    await asyncio.sleep(65)  # all are tried once more
+    await asyncio.sleep(65)  # all are retried once
 
 
 async def failing(stage: SharedStage) -> None:
@@ -173,7 +172,7 @@ ATTACKS = (
 
 
 async def under_attack(attack: Act, then: Act) -> None:
-    """Let a tenant do its worst, and another one something meanwhile."""
+    """Let one tenant cause load, while another one makes a change."""
     stage = SharedStage()
     async with stage.running():
         stage.apply(make_record(VICTIM_CONSUMER, plugins={"key-auth": {"key": "k"}}), urgent=True)

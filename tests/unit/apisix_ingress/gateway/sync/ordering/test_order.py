@@ -1,4 +1,4 @@
-"""When what is written: order, urgency, pace, and what needs no write."""
+"""When records are written: order, urgency, rate, and records that need no write."""
 
 import asyncio
 import math

@@ -38,7 +38,7 @@ class Orders:
         self.order.order(self.slots[key], None, "", former)
 
     def end(self, key: RecordKey) -> None:
-        """End a flight with success, or settle a record without one."""
+        """Complete a write successfully, or settle a record without one."""
         self.slots[key].flight = None
         if self.slots[key].next_order is not None:
             self.order.take_next(self.slots[key], in_place=False)
@@ -46,7 +46,7 @@ class Orders:
             self.order.drop(self.slots[key])
 
     def fail(self, key: RecordKey) -> None:
-        """End a flight without success: what was ordered meanwhile takes its place."""
+        """Complete a write without success: a write ordered meanwhile replaces it."""
         self.slots[key].flight = None
         self.order.take_next(self.slots[key], in_place=True)
 

@@ -1,4 +1,4 @@
-"""Records that are to have what a gateway lets one alone have, where its memory of the others lags behind its store."""
+"""Records that compete for exclusive values, while the gateway's memory lags behind its store."""
 
 import asyncio
 from typing import Any
@@ -26,7 +26,7 @@ def rule(key: RecordKey, *plugins: str) -> Record:
 
 
 class Lagging:
-    """Has the stage's gateway reject what another record in its memory has; it learns of each write a while later."""
+    """Makes the gateway reject values that another record in its memory has; its memory is updated with a delay."""
 
     def __init__(self, stage: Stage) -> None:
         self.asked: list[RecordKey] = []
@@ -56,7 +56,7 @@ class Lagging:
 
 
 async def assert_kept_when_another_thing_is_refused(stage: Stage, *, after: float) -> None:
-    """Give YOUNG a key, some seconds later want one that it cannot get, and its first one for OLD: YOUNG keeps that."""
+    """Write a key for YOUNG; later desire one that it cannot get, and its first one for OLD: YOUNG keeps the first."""
     async with stage.running():
         stage.want(keyed(YOUNGEST, "k2"))
         await asyncio.sleep(5)
@@ -243,4 +243,4 @@ async def test_hundreds_of_claimants_are_examined_one_after_the_other() -> None:
         await asyncio.sleep(10)
         states = [stage.sync.record_state(record.key).kind for record in rivals]
     assert states.count("applied") == 1
-    assert asked < 150 * count, "each write looks at all of them"
+    assert asked < 150 * count, "each write reads all of them"

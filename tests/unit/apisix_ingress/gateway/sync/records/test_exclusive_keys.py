@@ -1,4 +1,4 @@
-"""Records of which one takes over what another one has, where a gateway rejects both to have it."""
+"""Records that take over an exclusive value from another one, which a gateway rejects while both have it."""
 
 import asyncio
 from typing import Any
@@ -27,7 +27,7 @@ def rule(key: RecordKey, *plugins: str) -> Record:
 
 
 class Exclusive:
-    """Has the stage's gateway reject a plugin that another global rule has; notes each write with its outcome."""
+    """Makes the gateway reject a plugin that another global rule has; records each write and its outcome."""
 
     def __init__(self, stage: Stage) -> None:
         self.tries: list[tuple[RecordKey, bool]] = []
@@ -54,7 +54,7 @@ class Exclusive:
         stage.backend.put = exclusive  # type: ignore[method-assign]
 
     def seconds_without(self, key: RecordKey, *any_of: str) -> list[float]:
-        """Return for how long the record lacked all of these plugins, each time that it had one again."""
+        """Return the durations for which the record had none of these plugins."""
         found: list[float] = []
         since: float | None = None
         for at, _, plugins in (write for write in self.written if write[1] == key):

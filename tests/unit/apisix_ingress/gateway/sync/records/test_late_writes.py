@@ -1,4 +1,4 @@
-"""Writes that a gateway carries out after they were given up, and after the write that followed them."""
+"""Writes that a gateway applies after they were given up, and after the next write."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ RULE = make_record(RecordKey("global_rules", "g1"))
 
 
 class Belated:
-    """Has the next write of each record given up after its bound and carried out some seconds later."""
+    """Lets the next write of each record time out and be applied some seconds later."""
 
     def __init__(self, stage: Stage, *records: Record, late: float = 3.0) -> None:
         self.done = 0

@@ -99,7 +99,7 @@ async def test_record_waits_for_one_that_does_not_exist() -> None:
         assert stage.sync.idle()
         stage.gateway.stored[UPSTREAM] = {"id": "u1"}
         await asyncio.sleep(70)
-        assert stage.sync.record_state(ROUTE) == APPLIED  # an audit found that somebody else made it
+        assert stage.sync.record_state(ROUTE) == APPLIED  # an audit found that another client created it
 
 
 @on_stage

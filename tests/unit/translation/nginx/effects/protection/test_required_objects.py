@@ -1,4 +1,4 @@
-"""Annotations whose Secret, ConfigMap or address cannot be used: requests are refused, and the Ingress says why."""
+"""Annotations whose Secret, ConfigMap or address cannot be used: requests are rejected, and the Ingress reports why."""
 
 from __future__ import annotations
 

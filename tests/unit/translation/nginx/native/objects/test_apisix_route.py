@@ -34,7 +34,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
 
 
 def routes(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return what routes do, in the order in which a gateway tries them."""
+    """Return the actions of routes, in the order in which a gateway tries them."""
     bodies = {record.key: record.body for record in outcome.records}
     upstreams = {key.id: _of_upstream(body) for key, body in bodies.items() if key.kind == "upstreams"}
     configs = {key.id: body["plugins"] for key, body in bodies.items() if key.kind == "plugin_configs"}
