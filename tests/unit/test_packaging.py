@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_wheel_contains_only_our_packages(wheel: Path) -> None:
+def test_the_wheel_contains_only_packages_of_the_project(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
     got = {top for top in tops if not top.endswith(".dist-info")}

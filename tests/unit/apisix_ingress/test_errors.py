@@ -25,7 +25,7 @@ def test_unavailable_errors_say_how_long_to_wait() -> None:
     assert (gateway.status, gateway.sent, gateway.retry_after) == (503, False, 2.0)
 
 
-def test_lost_reply_counts_as_sent_unless_said_otherwise() -> None:
+def test_a_lost_reply_means_sent_by_default() -> None:
     assert errors.GatewayUnavailable("no reply within 5 s").sent
     assert errors.GatewayError("cut").sent
     assert errors.KubeUnavailable("refused").status is None
@@ -43,5 +43,5 @@ def test_refused_key_was_not_applied() -> None:
 
 
 @pytest.mark.parametrize("cls", [errors.KubeConflict, errors.KubeGone, errors.KubeForbidden, errors.KubeNotFound])
-def test_every_answer_of_the_api_server_keeps_its_status(cls: type[errors.KubeError]) -> None:
+def test_every_response_of_the_api_server_keeps_its_status(cls: type[errors.KubeError]) -> None:
     assert cls("message", status=418).status == 418

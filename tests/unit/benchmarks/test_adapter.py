@@ -58,7 +58,7 @@ def test_what_several_processes_use_is_added_up() -> None:
     assert total([Usage(1.0, 20.0, 10.0), Usage(0.5, 5.0, 4.0)]) == Usage(1.5, 25.0, 14.0)
 
 
-def test_cpu_time_of_a_sidecar_counts_from_each_start_of_the_controller(
+def test_cpu_time_of_a_sidecar_is_measured_from_each_start_of_the_controller(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     beside = Beside(Sidecar(("sidecar",), "http://nowhere"), {}, tmp_path)
@@ -69,7 +69,7 @@ def test_cpu_time_of_a_sidecar_counts_from_each_start_of_the_controller(
     assert beside.usage() == Usage(2.5, 3.0, 2.0)
 
 
-def test_requirements_are_installed_once_and_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_requirements_are_installed_once_and_separately(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     requirements = tmp_path / "requirements.txt"
     requirements.touch()

@@ -66,7 +66,7 @@ def test_schemas_use_only_what_a_structural_schema_allows() -> None:
         assert not forbidden & node.keys(), path
 
 
-def test_every_object_says_what_is_in_it() -> None:
+def test_every_object_has_a_description() -> None:
     for path, node in every_node():
         if node.get("type") == "object" and not path.endswith(".metadata"):
             assert node.keys() & {"properties", "additionalProperties", "x-kubernetes-preserve-unknown-fields"}, path
@@ -112,7 +112,7 @@ def test_spec_is_needed_where_one_of_its_fields_is() -> None:
     assert got | want == got
 
 
-def test_two_types_of_one_field_are_an_error() -> None:
+def test_conflicting_types_of_a_field_are_an_error() -> None:
     class Odd(Spec):
         field: int | bool
 

@@ -29,7 +29,7 @@ def test_there_are_workflows_for_changes_and_releases() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_every_action_is_pinned_by_commit_and_says_its_version(path: Path) -> None:
+def test_every_action_is_pinned_by_commit_with_its_version(path: Path) -> None:
     used = re.findall(r"uses: (.+)", path.read_text())
     assert used
     assert [line for line in used if not PINNED.fullmatch(line)] == []
@@ -55,7 +55,7 @@ def test_tasks_of_a_job_exist(job: dict[str, Any]) -> None:
     assert {task for task in tasks if not re.search(rf"^{task}:", makefile, re.MULTILINE)} == set()
 
 
-def test_text_of_a_pull_request_is_never_put_into_a_command() -> None:
+def test_text_of_a_pull_request_is_never_part_of_a_command() -> None:
     for path in WORKFLOWS:
         for job in yaml.safe_load(path.read_text())["jobs"].values():
             assert [step["run"] for step in job["steps"] if "${{" in str(step.get("run", ""))] == []

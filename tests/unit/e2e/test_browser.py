@@ -27,7 +27,7 @@ def test_a_configured_browser_outranks_the_path_which_outranks_playwright(tmp_pa
     assert chromium(env | {"APISIX_INGRESS_CHROMIUM": "/opt/chrome"}) == Path("/opt/chrome")
 
 
-def test_lack_of_a_browser_names_the_remedy(tmp_path: Path) -> None:
+def test_a_missing_browser_is_reported_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(BrowserError, match="apt-get install chromium"):
         chromium({"HOME": str(tmp_path), "PATH": str(tmp_path)})
 
@@ -40,7 +40,7 @@ def test_axe_is_read_from_the_cache(tmp_path: Path) -> None:
     assert axe(env) == tmp_path / f"axe-core-{AXE_VERSION}.min.js"
 
 
-def test_what_is_fetched_must_be_what_was_pinned() -> None:
+def test_downloads_must_match_the_pinned_digest() -> None:
     check_digest(b"x", base64.b64encode(hashlib.sha512(b"x").digest()).decode())
     with pytest.raises(BrowserError, match="its digest differs"):
         check_digest(b"y", base64.b64encode(hashlib.sha512(b"x").digest()).decode())

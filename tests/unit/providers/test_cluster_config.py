@@ -59,7 +59,7 @@ def test_each_change_of_the_address_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize("change", ["delete", "without admin", "not ours"])
-def test_the_settings_count_again_when_the_address_goes(change: str) -> None:
+def test_the_settings_apply_again_without_the_address(change: str) -> None:
     follower = Follower(ingress_class="mine")
     follower.set(at(HERE))
     if change == "delete":
@@ -78,7 +78,7 @@ def test_the_settings_count_again_when_the_address_goes(change: str) -> None:
         config({"baseURL": THERE.url, "adminKey": "edd1c9f034335f136f87ad84b625c8f1"}),
     ],
 )
-def test_what_cannot_be_used_changes_nothing(bad: CustomObject) -> None:
+def test_unusable_addresses_change_nothing(bad: CustomObject) -> None:
     follower = Follower(published_keys="refuse")
     follower.set(at(HERE))
     follower.set(bad)

@@ -72,7 +72,7 @@ def test_every_field_and_rule_of_a_kind_is_on_its_page(written: dict[str, str]) 
         assert [message for _, message in rules(schema) if message not in text] == []
 
 
-def test_types_are_reported_in_words() -> None:
+def test_types_are_reported_as_text() -> None:
     got = [
         type_of({"type": "array", "items": {"type": "string"}}),
         type_of({"type": "object", "additionalProperties": {"type": "string"}}),

@@ -51,7 +51,7 @@ def test_an_object_not_named_like_a_cluster_yields_no_record() -> None:
         ({"prometheus": {"enable": True}, "skywalking": {"enable": False}}, {"prometheus": {}}),
     ],
 )
-def test_what_is_on_is_a_plugin(monitoring: JsonObject, plugins: JsonObject) -> None:
+def test_enabled_features_are_plugins(monitoring: JsonObject, plugins: JsonObject) -> None:
     got = translate(world(config(**monitoring)))
     assert [record.body["plugins"] for record in got.records] == [plugins]
 
@@ -139,7 +139,7 @@ def test_without_a_remaining_plugin_there_is_no_rule() -> None:
     assert (got.records, [problem.code for problem in got.problems]) == ((), ["Conflicted"])
 
 
-def test_the_provider_leaves_objects_alone_that_no_cluster_is_named_like() -> None:
+def test_the_provider_ignores_objects_without_a_cluster_of_their_name() -> None:
     on = {"enable": True}
     got = settle(config(prometheus=on), config("other", prometheus=on))
     assert problems(got) == {"ApisixClusterConfig default": []}

@@ -107,7 +107,7 @@ def test_credentials_take_precedence_over_a_plugin_of_the_same_name() -> None:
     assert codes(got) == [("warning", "PluginTwice", "spec.plugins")]
 
 
-def test_plugins_alone_make_a_consumer() -> None:
+def test_plugins_are_enough_for_a_consumer() -> None:
     got = translate(consumer(plugins=[{"name": "limit-count", "config": {"count": 1}}]))
     assert (plugins(got), got.problems) == ({"limit-count": {"count": 1}}, ())
 
@@ -142,7 +142,7 @@ def test_a_username_that_gateways_refuse_makes_the_condition_false(name: str) ->
     assert [record.key.id for record in got.records] == [f"default_{name}"]
 
 
-def test_of_two_objects_with_one_username_the_older_has_it() -> None:
+def test_the_older_of_two_objects_with_one_username_wins() -> None:
     auth = {"keyAuth": {"value": {"key": "first"}}}, {"keyAuth": {"value": {"key": "second"}}}
     older = consumer("c", namespace="a-b", created="2026-01-01T00:00:00Z", authParameter=auth[0])
     younger = consumer("b-c", namespace="a", created="2026-01-02T00:00:00Z", authParameter=auth[1])
@@ -193,7 +193,7 @@ def test_a_secret_that_lacks_something_keeps_the_object_from_being_published(
     assert (got.records, got.problems) == ((), (want,))
 
 
-def test_every_key_that_a_secret_lacks_is_reported_at_once() -> None:
+def test_all_missing_keys_of_a_secret_are_reported_together() -> None:
     got = translate(from_secret("basicAuth"), cred({}))
     assert [problem.message for problem in got.problems] == [
         "Secret default/cred: key username is missing; add it",
@@ -255,7 +255,7 @@ def test_numbers_flags_and_lists_of_a_secret_are_read_with_their_white_space() -
 
 
 @pytest.mark.parametrize("empty", ["", "\n"])
-def test_an_empty_number_or_flag_of_a_secret_counts_as_absent(empty: str) -> None:
+def test_an_empty_number_or_flag_of_a_secret_is_treated_as_absent(empty: str) -> None:
     data = {"key": "k", "secret": "s", "exp": empty, "base64_secret": empty, "lifetime_grace_period": empty}
     got = translate(from_secret("jwtAuth"), cred(data))
     assert (plugins(got), got.problems) == ({"jwt-auth": {"key": "k", "secret": "s", "exp": 86400}}, ())

@@ -63,7 +63,7 @@ def test_a_missing_secret_keeps_the_rule_from_being_published() -> None:
     assert plugins(got) == {"echo": {"body": "b"}, "cors": {}}
 
 
-def test_of_two_rules_with_one_plugin_the_older_has_it() -> None:
+def test_the_older_of_two_rules_with_one_plugin_wins() -> None:
     found = world(rule("a", "echo", "cors", day=2), rule("b", "echo", day=1))
     older, younger = translate(found, "b"), translate(found, "a")
     assert (plugins(older), older.problems) == ({"echo": {}}, ())
@@ -112,7 +112,7 @@ def test_a_translation_is_notified_of_later_rivals() -> None:
     assert IndexKey("ApisixGlobalRule", PLUGIN_INDEX, "echo") in view.reads
 
 
-def test_the_younger_rule_gets_the_plugin_when_the_older_goes() -> None:
+def test_the_younger_rule_gets_the_plugin_when_the_older_is_deleted() -> None:
     both = [rule("old", "echo"), rule("young", "echo", day=2)]
     got = settle(*both)
     assert problems(got) == {"ApisixGlobalRule default/old": [], "ApisixGlobalRule default/young": ["Conflicted"]}

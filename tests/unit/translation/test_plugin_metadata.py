@@ -146,7 +146,7 @@ def test_no_message_holds_metadata() -> None:
         assert canary not in repr(got)
 
 
-def test_the_provider_looks_at_one_config_map() -> None:
+def test_the_provider_reads_one_config_map() -> None:
     text = "[{cluster: default, plugins: [{name: cors}]}]"
     got = settle(config_map(text), config_map(text, name="other"), config_map(text, namespace="default"))
     assert problems(got) == {"ConfigMap ingress-apisix/plugin-metadata": []}

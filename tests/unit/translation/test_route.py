@@ -139,7 +139,7 @@ def test_settings_that_need_a_missing_secret_fail_the_route_and_wait_for_it() ->
     assert ObjectKey("Secret", "b", "cli") in view.reads
 
 
-def test_rule_answered_by_plugins_needs_no_upstream() -> None:
+def test_a_rule_with_plugins_that_respond_needs_no_upstream() -> None:
     plugin = {"name": "redirect", "config": {"uri": "/b"}}
     got = translate(route(rule(backends=[], plugins=[plugin])))
     assert bodies(got) == [{"uris": ["/*"], "plugins": {"redirect": {"uri": "/b"}}}]

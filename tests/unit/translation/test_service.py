@@ -228,7 +228,7 @@ def test_bad_settings_leave_nodes_alone_where_the_subset_is_not_known() -> None:
     assert list(translate(found).kept.values()) == [{}]
 
 
-def test_bad_settings_of_one_port_do_not_touch_another() -> None:
+def test_invalid_settings_of_one_port_do_not_affect_another() -> None:
     levels = [{"port": 80, "tlsSecret": {"name": "nope", "namespace": "default"}}]
     found = world(
         service(ports=[{"name": "a", "port": 80}, {"name": "b", "port": 81}]), upstream(portLevelSettings=levels)

@@ -50,7 +50,7 @@ def client(translation: Translation) -> Any:
     return record.body["client"]
 
 
-def test_the_record_has_the_pair_and_says_where_it_is_from() -> None:
+def test_the_record_has_the_pair_and_its_source() -> None:
     got = translate(apisix_tls(), pair())
     (record,) = got.records
     labels = {"managed-by": "apisix-ingress-controller", "meta_secret_name": "cert", "meta_secret_namespace": "default"}

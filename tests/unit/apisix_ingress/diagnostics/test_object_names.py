@@ -31,6 +31,6 @@ def test_an_empty_word_is_not_a_kind() -> None:
             parse_object("", "shop/web", kinds)
 
 
-def test_an_unknown_kind_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_kind_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="unknown kind 'Pod'; use one of Ingress, ApisixRoute"):
         parse_object("Pod", "shop/web", ["Ingress", "ApisixRoute"])

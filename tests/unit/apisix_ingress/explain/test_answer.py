@@ -48,7 +48,7 @@ def claimant(host: str = "a.org", uri: str = "/*", owner: str = "ApisixRoute def
         ({"uri": "/*", "plugins": {"redirect": {"uri": "/y"}}}, None, "answered by route r"),
     ],
 )
-def test_answer_names_the_error_that_the_gateway_itself_gives(body: dict[str, Any], status: int, cause: str) -> None:
+def test_the_report_names_the_gateways_own_error(body: dict[str, Any], status: int, cause: str) -> None:
     assert ask({"routes/r": body})["answer"] == {"status": status, "summary": cause}
 
 
@@ -61,20 +61,20 @@ def test_split_with_one_upstream_that_works_is_not_an_error() -> None:
     assert ask(records)["answer"]["status"] is None
 
 
-def test_rejected_route_that_should_answer_is_named_with_the_reason() -> None:
+def test_a_rejected_route_that_should_match_is_named_with_the_reason() -> None:
     got = ask({}, unapplied={"routes/r": Unapplied(LIVE, REFUSED)})
     want = f"404: route r should answer, but the gateway does not have it: {REFUSED}"
     assert (got["outcome"], got["route"], got["answer"]) == ("none", None, {"status": 404, "summary": want})
     assert got["should"] == {"id": "r", "name": "", "owner": "", "reason": REFUSED, "has_earlier": False}
 
 
-def test_route_that_answers_in_place_of_a_rejected_one_is_named() -> None:
+def test_a_route_that_matches_instead_of_a_rejected_one_is_named() -> None:
     got = ask({"routes/wide": {**LIVE, "host": "*.org"}}, unapplied={"routes/r": Unapplied(LIVE, REFUSED)})
     assert got["route"]["id"] == "wide"
     assert got["answer"]["summary"] == f"answered by route wide; route r should answer instead: {REFUSED}"
 
 
-def test_earlier_version_of_a_rejected_route_answers() -> None:
+def test_the_earlier_version_of_a_rejected_route_matches() -> None:
     got = ask({"routes/r": LIVE}, unapplied={"routes/r": Unapplied(LIVE, REFUSED, has_earlier=True)})
     assert got["answer"] == {"status": None, "summary": f"answered by route r, in an earlier version: {REFUSED}"}
 

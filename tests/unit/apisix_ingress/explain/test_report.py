@@ -129,7 +129,7 @@ def test_the_text_shows_global_plugins_losing_routes_and_how_many_were_not_tried
     assert got[-1] == "  does not match: 100 more routes of other hosts or paths; list them with -v"
 
 
-def test_the_text_shows_that_no_route_answers() -> None:
+def test_the_text_shows_that_no_route_matches() -> None:
     got = list(lines(ask("http://a.org/x", {"routes/a": {"uri": "/y"}})))
     assert got[:2] == ["GET http://a.org/x", "  404: no route matches this request"]
     assert got[2].startswith("  does not match: a of ApisixRoute default/a: ")

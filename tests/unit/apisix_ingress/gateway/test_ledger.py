@@ -167,7 +167,7 @@ async def test_a_delete_is_done_though_the_ledger_can_not_be_written_then_it_is_
 
 
 @on_stage
-async def test_what_vanished_while_no_controller_ran_is_forgotten() -> None:
+async def test_records_that_vanished_while_no_controller_ran_are_forgotten() -> None:
     ledger = PersistentLedger(RULE)
     stage = ledgered(ledger, [], [])
     async with stage.running():
@@ -212,7 +212,7 @@ async def test_the_ledger_of_one_process_remembers_by_cluster() -> None:
     assert (await ledger.keys("east"), await ledger.keys("west")) == (frozenset({RULE}), frozenset())
 
 
-async def test_what_a_gateway_does_not_list_for_now_is_not_forgotten() -> None:
+async def test_records_that_a_gateway_temporarily_does_not_list_are_not_forgotten() -> None:
     class Without(FakeBackend):
         async def list_managed(
             self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
@@ -229,7 +229,7 @@ class Refusing(FakeBackend):
         raise GatewayRejected(400, "no such plugin")
 
 
-async def test_a_record_that_was_refused_is_not_ours_when_somebody_makes_it_by_hand() -> None:
+async def test_a_rejected_record_is_foreign_when_created_manually() -> None:
     ledger, gateway = PersistentLedger(), FakeGateway(stored={})
     backend = LedgeredBackend(Refusing(gateway), ledger, "c1")
     with pytest.raises(NotTried):
@@ -239,7 +239,7 @@ async def test_a_record_that_was_refused_is_not_ours_when_somebody_makes_it_by_h
     assert await ledger.keys("c1") == frozenset()
 
 
-async def test_a_record_whose_later_version_was_refused_stays_ours() -> None:
+async def test_a_record_whose_later_version_was_rejected_stays_managed() -> None:
     ledger, gateway = PersistentLedger(RULE), FakeGateway(stored={RULE: dict(rule().body)})
     backend = LedgeredBackend(Refusing(gateway), ledger, "c1")
     await backend.list_managed(())

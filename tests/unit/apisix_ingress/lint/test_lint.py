@@ -139,7 +139,7 @@ def test_a_rule_that_shadows_another_is_found() -> None:
     assert lint(SERVICE, twice.replace("paths: [/*]", "paths: [/a]", 1)) == []
 
 
-def test_ingress_that_is_not_ours_has_no_useless_annotations() -> None:
+def test_an_ingress_of_another_class_has_no_ineffective_annotations() -> None:
     text = annotated("nginx.ingress.kubernetes.io/rewrite-target: /", f"{PREFIX}odd: x")
     assert lint(SERVICE, text.replace("ClassName: apisix", "ClassName: nginx")) == []
 

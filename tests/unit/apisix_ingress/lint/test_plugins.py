@@ -79,7 +79,7 @@ def test_plugins_are_not_checked_on_request() -> None:
     assert lint(SERVICE, route("limit-cuont"), apisix="none") == []
 
 
-def test_a_version_without_schemas_is_refused_with_those_that_there_are() -> None:
+def test_a_version_without_schemas_is_rejected_with_the_available_ones() -> None:
     with pytest.raises(UsageError, match=rf"APISIX 2\.15 are not included: use one of {versions()[-1]}"):
         plugin_rules("2.15")
 

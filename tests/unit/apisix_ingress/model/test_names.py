@@ -122,7 +122,7 @@ def test_label_that_the_admin_api_refuses_is_skipped(value: str) -> None:
         ([], "apisix-ingress", False),
     ],
 )
-def test_record_is_ours_by_its_labels_only(labels: object, controller: str, want: bool) -> None:
+def test_a_record_is_managed_by_its_labels_only(labels: object, controller: str, want: bool) -> None:
     assert names.is_owned(labels, controller) is want
 
 

@@ -93,7 +93,7 @@ def test_malformed_traffic_split_names_nothing(plugins: object) -> None:
     assert list(references("routes", {"plugins": plugins})) == []
 
 
-def test_what_the_server_adds_is_not_compared() -> None:
+def test_fields_that_the_server_adds_are_not_compared() -> None:
     record = make_record(body={"uri": "/"})
     assert comparable("routes", {**record.body, "create_time": 1, "update_time": 2}) == record.digest
 

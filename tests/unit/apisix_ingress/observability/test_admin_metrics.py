@@ -26,7 +26,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
         ("GET", "routes?page=1&page_size=10", 200, "route", "read"),
     ],
 )
-def test_a_request_counts_under_its_resource_and_direction(
+def test_a_request_is_counted_by_resource_and_direction(
     metrics: Metrics, method: str, path: str, status: int, resource: str, op: str
 ) -> None:
     AdminMetrics(metrics)(method, path, status, 0.01)
@@ -34,7 +34,7 @@ def test_a_request_counts_under_its_resource_and_direction(
     assert value(metrics, "apisix_status_codes", resource=resource, status_code=str(status)) == 1
 
 
-def test_a_request_without_an_answer_counts_as_status_zero(metrics: Metrics) -> None:
+def test_a_request_without_a_response_is_counted_as_status_zero(metrics: Metrics) -> None:
     AdminMetrics(metrics)("PUT", "upstreams/1", None, 5.0)
     assert value(metrics, "apisix_status_codes", resource="upstream", status_code="0") == 1
 

@@ -138,7 +138,7 @@ async def test_address_of_another_host_is_one_clear_line() -> None:
         b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
     ],
 )
-async def test_what_is_not_http_is_answered_and_not_logged_as_an_error(
+async def test_input_that_is_not_http_gets_a_response_and_is_not_logged_as_an_error(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with structlog.testing.capture_logs() as events:
@@ -199,7 +199,7 @@ async def test_a_request_before_serving_waits_for_its_response() -> None:
         await writer.wait_closed()
 
 
-async def test_what_was_never_served_frees_its_port() -> None:
+async def test_a_server_that_never_served_frees_its_port() -> None:
     async with make_server() as server:
         port = server.port
     with socket.socket() as probe:
@@ -223,7 +223,7 @@ async def test_half_open_connections_leave_room_for_probes() -> None:
         assert await asyncio.wait_for(readers[0].read(), 30) == b""
 
 
-async def test_a_connection_that_stays_silent_is_closed_and_one_that_is_answered_is_not() -> None:
+async def test_a_silent_connection_is_closed_and_an_active_one_is_not() -> None:
     clock = FakeClock()
     metrics = Metrics(pod="p", namespace="n")
     server = HttpServer("127.0.0.1", 0, readiness=Readiness(), metrics=metrics, clock=clock, limits=Limits(first=10))

@@ -14,7 +14,7 @@ async def test_real_clock_reads_the_clock_of_asyncio_timers() -> None:
     assert before <= got <= time.monotonic()
 
 
-def test_real_clock_says_the_wall_time_in_utc() -> None:
+def test_the_real_clock_returns_the_wall_time_in_utc() -> None:
     before = datetime.now(UTC)
     got = MonotonicClock().now()
     assert before <= got <= datetime.now(UTC)

@@ -102,7 +102,7 @@ def test_connection_that_had_a_request_may_be_idle_for_longer() -> None:
     assert handler.is_closed
 
 
-def test_connection_is_left_alone_while_a_request_is_worked_on() -> None:
+def test_a_connection_is_kept_while_a_request_is_processed() -> None:
     table = Table()
     handler = table.accept()
     table.serve(handler, seconds=1000)

@@ -35,7 +35,7 @@ def test_the_longest_stall_is_remembered_for_a_while(seconds: list[float]) -> No
     assert watch.longest() == 0.0
 
 
-def test_a_blocked_loop_is_noticed() -> None:
+def test_a_blocked_loop_is_detected() -> None:
     async def work() -> float:
         watch = watch_running_loop()
         asyncio.get_running_loop().call_soon(time.sleep, STALL)

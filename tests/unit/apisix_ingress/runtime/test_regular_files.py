@@ -35,7 +35,7 @@ ODD = pytest.mark.parametrize("odd", ["pipe", "socket", "device"], indirect=True
 
 
 @ODD
-def test_what_is_not_a_regular_file_is_refused_everywhere(odd: Path) -> None:
+def test_only_regular_files_are_accepted_everywhere(odd: Path) -> None:
     kind = "a (pipe|socket|device), not a regular file"
     with pytest.raises(OSError, match=kind):
         read_regular(odd, 10)

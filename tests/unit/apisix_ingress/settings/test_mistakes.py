@@ -138,14 +138,14 @@ def test_an_invalid_section_is_reported_despite_overrides(text: str, want: str, 
     assert complaint(config, text) == complaint(config, text, **flags) == complaint(config, text, environ) == want
 
 
-def test_an_invalid_section_is_reported_beside_other_mistakes(config: Path) -> None:
+def test_an_invalid_section_is_reported_with_other_mistakes(config: Path) -> None:
     got = complaint(config, "clusters: 5", {"APISIX_INGRESS_CLUSTERS__1__NAME": "b"}, log={"level": "loud"})
     assert got.splitlines() == [f"clusters: {LIST} (from FILE)", "clusters[1]: the next free index is 0"]
     got = complaint(config, "clusters: 5", log={"level": "loud"}, clusters={0: {"admin_url": "gw"}})
     assert [line.partition(":")[0] for line in got.splitlines()] == ["clusters", "log.level", "clusters[0].admin_url"]
 
 
-def test_section_that_is_empty_counts_as_not_given(config: Path) -> None:
+def test_an_empty_section_is_treated_as_unset(config: Path) -> None:
     got = load(config, "kubernetes:\nclusters: [null]", kubernetes={"kubeconfig": "k"}, clusters={0: {"name": "a"}})
     assert (got.kubernetes.kubeconfig, [cluster.name for cluster in got.clusters]) == ("k", ["a"])
 

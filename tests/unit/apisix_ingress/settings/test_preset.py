@@ -20,7 +20,7 @@ def test_a_preset_changes_defaults_and_explicit_values_override_it(config: Path)
     assert (got.external_addresses, got.consumer_names) == ("refuse-internal", "unambiguous")
 
 
-def test_preset_may_come_from_the_environment(config: Path) -> None:
+def test_the_preset_may_be_set_in_the_environment(config: Path) -> None:
     got = load(config, "kubernetes: {}", {"APISIX_INGRESS_PRESET": "multi-tenant"})
     assert got.kubernetes.cross_namespace == "grant"
     assert [line for line in cautions(got) if "internal_addresses" not in line] == []
@@ -104,7 +104,7 @@ def test_wrong_internal_address_is_reported_with_its_place(config: Path, text: s
     assert str(caught.value).startswith(want)
 
 
-def test_internal_addresses_come_from_the_environment_with_commas(config: Path) -> None:
+def test_internal_addresses_in_the_environment_are_separated_by_commas(config: Path) -> None:
     environ = {"APISIX_INGRESS_KUBERNETES__INTERNAL_ADDRESSES": "10.7.0.0/24, *.apisix.svc"}
     got = load_settings(environ=environ).kubernetes
     assert got.internal_addresses == ("10.7.0.0/24", "*.apisix.svc")

@@ -154,7 +154,7 @@ def test_the_environment_accepts_json_and_comma_separated_lists() -> None:
     assert got.kubernetes.status.addresses == ("192.0.2.1", "gw.example.com")
 
 
-def test_variables_that_kubernetes_sets_for_a_service_of_our_name_are_ignored() -> None:
+def test_variables_that_kubernetes_sets_for_a_service_of_the_same_name_are_ignored() -> None:
     environ = {
         "APISIX_INGRESS_SERVICE_HOST": "10.0.0.1",
         "APISIX_INGRESS_PORT": "tcp://10.0.0.1:80",
@@ -203,7 +203,7 @@ def test_address_splits_into_host_and_port(text: str, want: tuple[str, int]) -> 
 
 
 @pytest.mark.parametrize("text", ["8080", "gw", "gw:", "gw:x", "gw:65536", "::1:80", "gw:²"])
-def test_what_is_not_an_address_is_refused(text: str) -> None:
+def test_invalid_addresses_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not an address"):
         split_address(text)
 

@@ -21,7 +21,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_restored")
-async def test_no_read_of_a_socket_asks_for_a_large_block() -> None:
+async def test_no_read_of_a_socket_allocates_a_large_block() -> None:
     assert read_small_pieces()
     pieces: list[int] = []
     ended = asyncio.Event()

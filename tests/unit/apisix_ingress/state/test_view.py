@@ -199,7 +199,7 @@ def test_ids_that_two_names_would_get_are_not_confirmed(empty: World) -> None:
 
 
 @pytest.mark.parametrize("asked", ["a.test", "*.test"])
-def test_hosts_that_somebody_took_meanwhile_are_not_confirmed(empty: World, asked: str) -> None:
+def test_hosts_taken_over_meanwhile_are_not_confirmed(empty: World, asked: str) -> None:
     view = empty.detached_view()
     view.host_holder(asked)
     view.holders_below(asked)
@@ -221,7 +221,7 @@ def test_a_lookup_is_repeated_if_the_value_changes_meanwhile(empty: World, monke
     assert empty.detached_view().host_holder("a.test") == ""
 
 
-def test_what_fails_all_the_time_is_raised(empty: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_permanent_failure_is_raised(empty: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(host: str) -> str:
         raise KeyError(host)
 

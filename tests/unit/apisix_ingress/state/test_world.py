@@ -20,7 +20,7 @@ def test_world_is_synced_once_every_store_is() -> None:
     assert world.synced
 
 
-def test_changes_before_anybody_listens_are_kept_in_silence() -> None:
+def test_changes_before_the_first_listener_are_kept_without_notification() -> None:
     world = make_world()
     world.stores["Pod"].set(make_pod())
     assert world.stores["Pod"].values() == (make_pod(),)

@@ -43,7 +43,7 @@ async def test_everyone_is_served_if_the_setting_allows_it() -> None:
         assert (await harness.ask("/status", headers={"Host": "page.example.org"})).status == 200
 
 
-async def test_other_pages_of_the_server_are_left_alone() -> None:
+async def test_other_pages_of_the_server_are_not_affected() -> None:
     async with served(make_harness()) as harness:
         got = await harness.ask("/healthz", headers={"Host": "rebound.example.org"})
         assert got.status == 200

@@ -30,7 +30,7 @@ async def test_conditions_are_polled_until_the_deadline(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("chunk", [1, 1000])
-async def test_second_question_is_sent_away_while_the_first_is_worked_on(
+async def test_a_second_request_is_rejected_while_the_first_is_processed(
     monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr(snapshot, "CHUNK", chunk)  # 1: others run while the first gathers records

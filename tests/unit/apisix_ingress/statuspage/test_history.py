@@ -72,7 +72,7 @@ def test_number_of_remembered_changes_is_limited() -> None:
     assert (len(found), found[0].key.id, found[-1].key.id) == (MOST_CHANGES, str(MOST_CHANGES + 4), "5")
 
 
-def test_since_is_the_first_of_several_reports_until_it_is_right() -> None:
+def test_since_is_the_first_of_several_reports_until_the_problem_ends() -> None:
     reports: dict[ObjectKey, Report] = {}
     clock = FakeClock()
     journal, owner, began = History(clock, reports), make_key(), clock.now()

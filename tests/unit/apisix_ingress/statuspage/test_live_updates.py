@@ -35,7 +35,7 @@ async def test_a_client_receives_the_current_state_and_then_each_change() -> Non
         assert (await next_news(reply))["leader"] == "pod-b_2"
 
 
-async def test_too_many_clients_are_sent_away_and_places_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_clients_are_rejected_until_others_disconnect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_CLIENTS", 1)
     async with served(make_harness()) as harness:
         async with listen(harness) as reply:

@@ -285,7 +285,7 @@ async def test_a_conflict_names_the_preceding_object_of_another_namespace() -> N
         ("explain?url=x&cluster=odd", 400, "unknown gateway cluster 'odd'"),
     ],
 )
-async def test_an_unreadable_request_is_answered_with_the_reason(path: str, status: int, words: str) -> None:
+async def test_an_invalid_request_gets_a_response_with_the_reason(path: str, status: int, words: str) -> None:
     async with served(stage_of(shop())) as harness:
         page, data = await harness.ask(f"/status/{path}"), await harness.ask(f"/status/api/{path}")
         assert (page.status, data.status) == (status, status)
@@ -306,7 +306,7 @@ async def test_other_addresses_of_the_page_lead_to_it(path: str) -> None:
     assert (reply.status, reply.headers["Location"]) == (302, "/status")
 
 
-async def test_explain_answers_as_the_command_line_does() -> None:
+async def test_explain_returns_the_same_as_the_command_line() -> None:
     async with served(stage_of(shop(), shop("other", path="/*"))) as harness:
         document = await harness.data("explain", url="http://shop.example.org/a", headers="X-User: 7")
         assert document["outcome"] == "route"
@@ -320,7 +320,7 @@ async def test_explain_answers_as_the_command_line_does() -> None:
         )
 
 
-async def test_explain_says_that_a_rejected_route_answers_404_now() -> None:
+async def test_explain_reports_the_current_404_for_a_rejected_route() -> None:
     harness = stage_of(shop())
     state = RecordState("rejected", "unknown plugin [limit-cuont]")
     harness.clusters[0].states[harness.record("routes", "default_route_rule")] = state
@@ -332,7 +332,7 @@ async def test_explain_says_that_a_rejected_route_answers_404_now() -> None:
     assert "rejected it: unknown plugin [limit-cuont]" in page
 
 
-async def test_explain_says_that_an_earlier_version_still_answers() -> None:
+async def test_explain_reports_that_an_earlier_version_still_matches() -> None:
     harness = stage_of(shop())
     key = harness.record("routes", "default_route_rule")
     harness.clusters[0].states[key] = PENDING

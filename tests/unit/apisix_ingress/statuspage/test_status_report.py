@@ -48,7 +48,7 @@ async def test_objects_are_filtered_by_namespace_and_kind_and_listed_all_on_requ
     assert (none["healthy"], none["objects"], none["items"]) == (True, {}, [])
 
 
-async def test_a_cluster_that_is_away_is_named_with_its_cause_and_its_objects_wait() -> None:
+async def test_an_unreachable_cluster_is_named_with_its_cause_and_its_objects_wait() -> None:
     harness = stage(ScriptedCluster("down", taken_over=False, outage=AWAY))
     for key in harness.world.desired.records("down"):
         harness.clusters[0].states[key] = RecordState("unreachable", "no response", is_away=True)
@@ -59,7 +59,7 @@ async def test_a_cluster_that_is_away_is_named_with_its_cause_and_its_objects_wa
     assert (cluster["reachable"], cluster["in_sync"], cluster["trouble"]) == (False, False, AWAY.cause)
 
 
-async def test_a_follower_says_that_it_does_not_know_the_gateways() -> None:
+async def test_a_follower_reports_that_it_does_not_know_the_gateways() -> None:
     harness = stage(ScriptedCluster(taken_over=False))
     harness.controller.leads, harness.controller.leader = False, "pod-b_1"
     async with served(harness):

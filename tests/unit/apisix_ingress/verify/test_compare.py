@@ -21,7 +21,7 @@ def answer(status: int = 200, body: bytes = b"a", backend: str = "web", **header
     return Answer(status, tuple((name.replace("_", "-"), value) for name, value in headers.items()), body, backend)
 
 
-def test_equal_answers_have_no_difference() -> None:
+def test_equal_responses_have_no_difference() -> None:
     assert compared(answer(content_type="text/plain"), answer(content_type="text/plain")) == []
 
 
@@ -42,7 +42,7 @@ def test_difference_is_named(old: Answer, new: Answer, want: str) -> None:
     assert [each.what for each in compared(old, new)] == [want]
 
 
-def test_missing_answer_is_the_only_difference() -> None:
+def test_a_missing_response_is_the_only_difference() -> None:
     (got,) = compared(answer(x_a="1"), Answer(0, error="connection refused or unreachable"))
     assert (got.aspect, got.old, got.new) == ("answer", "status 200", "connection refused or unreachable")
     assert compared(Answer(0, error="no response in time"), Answer(0, error="no response in time")) == []

@@ -29,7 +29,7 @@ async def compared(old: Pods, new: Pods, probes: int = 1) -> list[Finding]:
     return await session.run([Probe("a.test", f"/{number}") for number in range(probes)], lambda _: None)
 
 
-async def test_pods_that_happen_to_answer_in_step_are_no_difference() -> None:
+async def test_pods_that_happen_to_respond_in_step_are_no_difference() -> None:
     unlucky = REPEATS + 1
 
     (got,) = await compared(Pods(*["a"] * unlucky, "b"), Pods(*["b"] * unlucky, "a"))
@@ -57,7 +57,7 @@ async def test_shares_of_pages_are_compared_where_no_response_names_its_backend(
     assert [each.what for each in got.differences] == ["body shares"]
 
 
-async def test_pods_that_agree_by_chance_at_first_are_looked_at_again() -> None:
+async def test_pods_that_agree_by_chance_at_first_are_checked_again() -> None:
     old, new = Named("a", "b", "a", "b"), Named("a")
     session = Session(old, new, Options(rate=1e9, backends_known=True), clock=MonotonicClock())
 

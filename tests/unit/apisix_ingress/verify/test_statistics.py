@@ -11,7 +11,7 @@ from apisix_ingress.verify.statistics import fisher, shifted
     ("table", "want"),
     [((8, 2, 1, 5), 0.03496503), ((3, 1, 1, 3), 0.48571429), ((0, 10, 10, 0), 1.0825e-05), ((5, 5, 5, 5), 1.0)],
 )
-def test_p_values_are_those_of_the_textbook(table: tuple[int, int, int, int], want: float) -> None:
+def test_p_values_equal_published_values(table: tuple[int, int, int, int], want: float) -> None:
     assert fisher(*table) == pytest.approx(want, rel=1e-4)
 
 

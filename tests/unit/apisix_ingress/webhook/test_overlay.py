@@ -36,7 +36,7 @@ def test_an_object_refers_to_the_stored_one() -> None:
     assert names(view, "nothing") == []
 
 
-def test_new_object_is_found_beside_those_that_are_stored() -> None:
+def test_a_new_object_is_found_among_the_stored_ones() -> None:
     view = view_of(make_custom("bb", kind="ApisixGlobalRule", spec={"plugins": [plugin("cors")]}))
     assert names(view, "cors") == ["a", "bb", "c"]
 

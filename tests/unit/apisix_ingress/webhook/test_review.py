@@ -24,7 +24,7 @@ def body(request: object = REQUEST, version: str = "v1", **fields: object) -> by
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_each_review_version_is_answered_in_the_same_version(version: str) -> None:
+def test_the_response_has_the_version_of_the_review(version: str) -> None:
     review = parse_review(body(version=version))
     got = orjson.loads(render(review, Verdict()))
     want = {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview"}
@@ -54,7 +54,7 @@ def test_a_review_contains_the_requested_attributes() -> None:
         (b'{"kind": "AdmissionReview", "apiVersion": [[]]}', "apiVersion must be one of"),
     ],
 )
-def test_what_is_not_a_review_is_reported(content: bytes, want: str) -> None:
+def test_input_that_is_not_a_review_is_reported(content: bytes, want: str) -> None:
     with pytest.raises(ReviewError, match=want):
         parse_review(content)
 

@@ -45,7 +45,7 @@ def test_lag_is_from_the_sight_of_a_change_to_the_confirmation_of_its_record() -
     assert lags.seen() == (2, 10)
 
 
-def test_lag_of_a_record_that_changes_again_counts_from_the_first_change() -> None:
+def test_the_lag_of_a_record_is_measured_from_the_first_change() -> None:
     lags = Lags()
     lags.hand_out(ROUTE.key, waited=0)
     lags.clock.shift(5)

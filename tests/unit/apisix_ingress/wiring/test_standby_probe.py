@@ -85,7 +85,7 @@ async def test_refused_key_is_reported_once_until_it_is_accepted() -> None:
     assert harness.asked == ["a", "b"] * 3
 
 
-async def test_an_unreachable_gateway_says_nothing_about_the_key() -> None:
+async def test_an_unreachable_gateway_does_not_show_whether_the_key_is_valid() -> None:
     harness = ProbeHarness(answers={"a": REFUSED, "b": AWAY})
     harness.ready.set()
     async with running(harness) as standby:
@@ -105,7 +105,7 @@ async def test_leaders_and_unready_replicas_send_no_request(ready: bool) -> None
     assert harness.asked == []
 
 
-async def test_refusal_is_forgotten_by_who_leads_and_found_again() -> None:
+async def test_a_leader_forgets_a_rejected_key_and_a_follower_detects_it_again() -> None:
     harness = ProbeHarness(answers={"a": REFUSED})
     harness.ready.set()
     async with running(harness) as standby:

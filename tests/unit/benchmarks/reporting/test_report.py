@@ -20,7 +20,7 @@ def test_the_median_of_the_runs_is_shown() -> None:
     assert got == ["| 100 in 50 ns, 1ms a write | OURS | 2.0 (1.0 to 3.0) |  |  |  |  |  | 3 | 0.5 |  |"]
 
 
-def test_a_peer_is_shown_as_a_ratio_of_ours() -> None:
+def test_a_peer_is_shown_as_a_ratio() -> None:
     got = table_lines(result("peer", "wipe", healed_seconds=3.0), result("ours", "wipe", healed_seconds=2.0))
     assert [line.split(" | ")[1] for line in got] == ["OURS", "PEER"]
     assert got[1].endswith("| 1.50x |")

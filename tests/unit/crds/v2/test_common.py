@@ -30,6 +30,6 @@ def test_go_duration_becomes_seconds(text: str, want: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 s", "5s ", "1d", "1,5s", "--5s", "1h-5s", "٣s", "5S"])
-def test_what_go_does_not_take_is_not_a_duration(text: str) -> None:
+def test_values_that_go_rejects_are_not_durations(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         duration_seconds(text)

@@ -100,7 +100,7 @@ def test_a_named_folder_is_used_unchanged(tmp_path: Path) -> None:
     )
 
 
-def test_a_named_folder_that_lacks_a_program_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_specified_folder_without_a_program_is_rejected_by_name(tmp_path: Path) -> None:
     folder = programs_in(tmp_path, "etcd", "kube-apiserver")
     with pytest.raises(BinariesError, match="has no kube-controller-manager"):
         binaries.locate({"KUBEBUILDER_ASSETS": str(folder)}, silent)

@@ -46,7 +46,7 @@ def test_waiting_returns_the_value_that_was_waited_for() -> None:
     assert wait_until(lambda: next(values), lambda got: got == 3, "three") == 3
 
 
-def test_a_wait_that_fails_shows_what_was_there_last_without_managed_fields() -> None:
+def test_a_failed_wait_shows_the_last_state_without_managed_fields() -> None:
     value = {"metadata": {"name": "x", "managedFields": ["noise"]}}
     with pytest.raises(WaitError) as failed:
         wait_until(lambda: value, lambda _: False, "a change", timeout=0)

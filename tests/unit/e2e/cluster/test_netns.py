@@ -32,7 +32,7 @@ def test_an_acknowledgement_carries_an_error_number(code: int) -> None:
     assert netns.reply_errno(struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -code)) == code
 
 
-def test_any_other_answer_is_a_protocol_error() -> None:
+def test_any_other_response_is_a_protocol_error() -> None:
     assert netns.reply_errno(struct.pack("=IHHIIi", 20, 3, 0, 1, 0, 0)) == errno.EPROTO
 
 

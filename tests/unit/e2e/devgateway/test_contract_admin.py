@@ -76,7 +76,7 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 @pytest.mark.parametrize("case", ADMIN, ids=lambda case: case.get("case", f"prepare {case['method']} {case['path']}"))
-def test_admin_api_answers_as_recorded(case: dict[str, Any], gateway: DevGateway, substitution: Substitution) -> None:
+def test_admin_api_responds_as_recorded(case: dict[str, Any], gateway: DevGateway, substitution: Substitution) -> None:
     status, answer = send(gateway, substitution.set(case))
     if case.get("prepare"):  # replaces operations in between that were not recorded
         assert status < 400, answer

@@ -138,7 +138,7 @@ PLAIN = [case for case in MATCH if "put_order" not in str(case["config"]) and "c
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case["case"])
-def test_data_plane_answers_as_recorded(case: dict[str, Any], gateway: DevGateway, substitution: Substitution) -> None:
+def test_data_plane_responds_as_recorded(case: dict[str, Any], gateway: DevGateway, substitution: Substitution) -> None:
     for step in case["config"]:
         status, answer = gateway.call("PUT", step["put"], substitution.set(step["body"]))
         assert status == step["status"], answer

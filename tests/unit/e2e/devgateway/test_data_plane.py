@@ -38,7 +38,7 @@ def test_hash_sends_a_key_to_one_node_always(gateway: DevGateway, ports: dict[st
     assert {user: get(gateway, "/a", {"X-User": user})[2]["upstream"] for user in first} == first
 
 
-def test_connection_kept_to_a_restarted_node_costs_no_request(gateway: DevGateway) -> None:
+def test_an_idle_connection_to_a_restarted_node_loses_no_request(gateway: DevGateway) -> None:
     """The node closes every connection after one response, without announcing it."""
     with raw_upstream(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") as port:
         gateway.put("/routes/a", {"uri": "/a", "upstream": {"nodes": {f"127.0.0.1:{port}": 1}}})
@@ -101,7 +101,7 @@ def test_references_left_dangling_by_force_fail_alone(gateway: DevGateway, ports
     assert [get(gateway, path)[0] for path in paths] == [502, 404, 503, 200]
 
 
-def test_slow_node_is_answered_for_with_504(gateway: DevGateway) -> None:
+def test_a_slow_node_results_in_504(gateway: DevGateway) -> None:
     listener = socket.create_server(("127.0.0.1", 0))  # accepts and never responds
     with listener:
         timeout = {"connect": 1, "send": 1, "read": 0.05}

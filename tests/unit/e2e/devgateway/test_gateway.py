@@ -188,7 +188,7 @@ def test_broken_connection_leaves_the_write_undone_or_done(action: str, written:
     assert ("a" in gateway.records("upstreams")) is written
 
 
-def test_hanging_request_is_never_answered(gateway: DevGateway) -> None:
+def test_a_hanging_request_gets_no_response(gateway: DevGateway) -> None:
     gateway.add_fault("hang", method="PUT", times=1)
     host, _, port = gateway.admin_address.partition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=0.3)
@@ -210,7 +210,7 @@ def test_cleared_faults_play_no_more(gateway: DevGateway) -> None:
     assert gateway.call("PUT", "/upstreams/a", {"nodes": {}})[0] == 201
 
 
-def test_paused_gateway_answers_when_it_is_resumed(gateway: DevGateway) -> None:
+def test_a_paused_gateway_responds_when_it_is_resumed(gateway: DevGateway) -> None:
     gateway.pause()
     try:
         with ThreadPoolExecutor(1) as pool:

@@ -304,7 +304,7 @@ def test_claimants_are_distinguished_by_age(loop: ProviderHarness) -> None:
     assert [claimant for claimant, _ in loop.world.claims.of(WEB)] == want
 
 
-def test_objects_of_kinds_without_a_provider_are_translated_by_nobody(loop: ProviderHarness) -> None:
+def test_objects_of_kinds_without_a_provider_are_not_translated(loop: ProviderHarness) -> None:
     loop.settle(make_secret(), make_namespace(), make_slice())
     assert loop.sink.owners == []
 

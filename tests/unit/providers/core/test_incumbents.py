@@ -89,7 +89,7 @@ def test_host_is_held_from_the_first_object_on() -> None:
 
 
 @pytest.mark.parametrize("there", [{"victim"}, {"victim", "nobody"}])
-def test_gateways_say_who_held_a_host_before_a_restart(there: set[str]) -> None:
+def test_gateways_show_the_owner_of_a_host_before_a_restart(there: set[str]) -> None:
     found, loop = running(route("evil", 1, BANK), route("victim", 5, BANK))
     assert serving(found, BANK) == {"evil"}
     reported: set[str] = set()

@@ -89,7 +89,7 @@ def test_nothing_is_reported_while_a_record_is_being_written() -> None:
     assert condition_of(make_world(ROUTE), FakeCluster("east"), cluster) is None
 
 
-def test_failure_names_the_record_and_the_gateways_words() -> None:
+def test_a_failure_names_the_record_and_the_gateways_error() -> None:
     bad = FakeCluster(states={ROUTE.key: RecordState("rejected", "uri: wrong type")})
     assert condition_of(make_world(ROUTE), bad) == aborted(3, f"{ROUTE.key}: uri: wrong type")
 

@@ -23,7 +23,7 @@ def reported(*clusters: FakeCluster) -> Condition:
 
 
 @pytest.mark.parametrize("state", [DOWN, BEHIND])
-def test_a_condition_says_that_gateways_are_away(state: RecordState) -> None:
+def test_a_condition_reports_unreachable_gateways(state: RecordState) -> None:
     down = {ROUTE.key: state, UPSTREAM.key: DOWN}
     alone = reported(FakeCluster(states=down))
     assert alone.message == AWAY + "; ".join(dict.fromkeys((state.message, DOWN.message)))

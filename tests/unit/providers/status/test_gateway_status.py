@@ -63,18 +63,18 @@ def test_no_status_is_written_while_a_record_is_in_flight() -> None:
     assert change(GATEWAY, RecordState("pending")) == {}
 
 
-def test_a_gateway_whose_record_is_refused_is_not_programmed() -> None:
+def test_a_gateway_with_a_rejected_record_is_not_programmed() -> None:
     got = change(GATEWAY, RecordState("rejected", "no such field"))
     assert reasons(got["conditions"]) == {"Accepted": "True/Accepted", "Programmed": "False/Pending"}
     assert "no such field" in got["conditions"][1]["message"]
 
 
-def test_a_route_whose_record_is_refused_is_not_accepted() -> None:
+def test_a_route_with_a_rejected_record_is_not_accepted() -> None:
     (parent,) = change(ROUTE, RecordState("rejected", "no such field"))["parents"]
     assert reasons(parent["conditions"]) == {"Accepted": "False/UnsupportedValue"}
 
 
-def test_a_gateway_that_does_not_answer_changes_no_route() -> None:
+def test_a_gateway_that_does_not_respond_changes_no_route() -> None:
     assert change(ROUTE, RecordState("waiting", "refused", is_away=True)) == {}
 
 
@@ -102,7 +102,7 @@ def custom(kind: str, name: str, namespace: str = "default", **spec: Any) -> Cus
 HTTP_ROUTE = custom("HTTPRoute", "app", parentRefs=[{"name": "gw"}])
 
 
-def test_our_status_is_removed_from_objects_of_other_controllers() -> None:
+def test_the_status_is_removed_from_objects_of_other_controllers() -> None:
     assert released(HTTP_ROUTE) == {"parents": [OTHER]}
     assert released(LABELLED, HTTP_ROUTE, selector="team=a") == {"parents": [OTHER]}
 

@@ -42,7 +42,7 @@ def test_external_ips_wait_for_the_load_balancer() -> None:
     ]
 
 
-def test_nothing_configured_leaves_every_ingress_alone() -> None:
+def test_without_configuration_no_ingress_is_changed() -> None:
     assert Addresses(make_world(), "", []).of(SHOP) is None
 
 
@@ -50,7 +50,7 @@ def test_other_kinds_have_no_addresses() -> None:
     assert Addresses(make_world(), "", ["192.0.2.1"]).of(make_key("web")) is None
 
 
-def test_an_ingress_of_another_class_shows_no_status_of_ours() -> None:
+def test_an_ingress_of_another_class_gets_no_status() -> None:
     assert Addresses(make_world(), "", ["192.0.2.1"]).of(make_key("other", kind="Ingress")) == []
 
 
@@ -79,7 +79,7 @@ def test_what_is_published_is_reported_once_all_is_known() -> None:
     assert Addresses(world, GATEWAY, []).published() == []
 
 
-def test_a_change_of_the_service_queues_only_our_ingresses() -> None:
+def test_a_change_of_the_service_queues_only_handled_ingresses() -> None:
     world = make_world()
     woken: list[ObjectKey] = []
     Addresses(world, GATEWAY, []).follow(woken.append)
@@ -120,7 +120,7 @@ def test_auto_prefers_a_gateway_and_publishes_nothing_in_doubt() -> None:
     assert make_found()[1].of(SHOP) is None
 
 
-def test_auto_follows_services_that_come_and_go() -> None:
+def test_auto_follows_created_and_deleted_services() -> None:
     world, found = make_found()
     woken: list[ObjectKey] = []
     found.follow(woken.append)

@@ -201,7 +201,7 @@ def test_a_host_lost_to_another_owner_is_withdrawn_until_it_returns() -> None:
     assert bodies(found) == {}
 
 
-def test_name_counts_once_its_namespace_comes() -> None:
+def test_a_name_is_valid_once_its_namespace_exists() -> None:
     found, loop = prepare(*VICTIM, node("api.shop"), referring(), options=STRICT)
     loop.settle()
     assert len(bodies(found)) == 2
@@ -210,7 +210,7 @@ def test_name_counts_once_its_namespace_comes() -> None:
     assert bodies(found) == {}
 
 
-def test_lost_grant_withdraws_what_rested_on_it() -> None:
+def test_removing_a_grant_withdraws_its_records() -> None:
     found, loop = prepare(*VICTIM, grant("ApisixUpstream"), node("web.victim.svc"), referring(), options=STRICT)
     loop.settle()
     assert len(bodies(found)) == 2

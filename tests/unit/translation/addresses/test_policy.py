@@ -138,7 +138,7 @@ INTERNAL = replace(OPTIONS, internal=internal_addresses(LISTED))
         ("vault.corp.example", 8200),
     ],
 )
-def test_what_the_operator_lists_is_refused_without_any_preset(host: str, port: int | None) -> None:
+def test_listed_addresses_are_rejected_without_any_preset(host: str, port: int | None) -> None:
     assert refused(INTERNAL, host, port) == "an internal address"
 
 
@@ -151,7 +151,7 @@ def test_what_the_operator_lists_is_refused_without_any_preset(host: str, port: 
         ("127.0.0.1", None),
     ],
 )
-def test_what_is_not_listed_is_let_through(host: str, port: int | None) -> None:
+def test_other_addresses_are_allowed(host: str, port: int | None) -> None:
     assert refused(INTERNAL, host, port) == ""
 
 

@@ -30,7 +30,7 @@ def ingress_class(name: str, controller: str = OURS, *, default: bool = False) -
         ("", "apisix", False),
     ],
 )
-def test_custom_resource_is_ours_by_its_class(configured: str, name: str, want: bool) -> None:
+def test_a_custom_resource_is_handled_by_its_class(configured: str, name: str, want: bool) -> None:
     found = world(route(ingressClassName=name))
     got = is_ours(get(found, "ApisixRoute", "route"), found.view(), Options(ingress_class=configured))
     assert got is want
@@ -53,7 +53,9 @@ def test_a_class_that_is_not_text_is_treated_as_absent() -> None:
         ("apisix-and-all", "apisix", "other", False),
     ],
 )
-def test_ingress_is_ours_by_annotation_before_spec(configured: str, spec: str, annotation: str, want: bool) -> None:
+def test_the_annotation_of_an_ingress_overrides_its_class(
+    configured: str, spec: str, annotation: str, want: bool
+) -> None:
     annotations = {CLASS_ANNOTATION: annotation} if annotation else {}
     found = world(ingress(ingressClassName=spec, annotations=annotations))
     got = is_ours(get(found, "Ingress", "ing"), found.view(), Options(ingress_class=configured))
@@ -61,7 +63,7 @@ def test_ingress_is_ours_by_annotation_before_spec(configured: str, spec: str, a
 
 
 @pytest.mark.parametrize(("controller", "want"), [(OURS, True), ("k8s.io/ingress-nginx", False)])
-def test_ingress_class_of_our_controller_is_ours_by_any_name(controller: str, want: bool) -> None:
+def test_an_ingress_class_of_this_controller_is_handled_under_any_name(controller: str, want: bool) -> None:
     found = world(ingress(ingressClassName="edge"), route(ingressClassName="edge"), ingress_class("edge", controller))
     options = Options(ingress_class="apisix")
     assert is_ours(get(found, "Ingress", "ing"), found.view(), options) is want
@@ -77,7 +79,7 @@ def test_ingress_class_of_our_controller_is_ours_by_any_name(controller: str, wa
         ([], False),
     ],
 )
-def test_ingress_without_class_is_ours_by_our_default_class(classes: list[JsonObject], want: bool) -> None:
+def test_an_ingress_without_class_is_handled_by_the_default_class(classes: list[JsonObject], want: bool) -> None:
     found = world(ingress(ingressClassName=""), *classes)
     assert is_ours(get(found, "Ingress", "ing"), found.view(), Options()) is want
 
@@ -109,7 +111,7 @@ def test_cluster_scoped_object_is_in_every_selection() -> None:
     assert is_ours(get(found, "ApisixRoute", "route", ""), found.view(), options)
 
 
-def test_kind_without_class_is_ours() -> None:
+def test_kinds_without_class_are_handled() -> None:
     found = world(service())
     (item,) = found.stores["Service"].values()
     assert isinstance(item, Service)

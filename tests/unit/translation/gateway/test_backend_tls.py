@@ -84,7 +84,7 @@ def test_references_to_certificates_are_checked(reference: JsonObject, accepted:
     assert of_ancestors(found) == [("gw", {"Accepted": "!Invalid", "ResolvedRefs": reason})]
 
 
-def test_of_two_policies_for_a_port_the_older_applies() -> None:
+def test_the_older_of_two_policies_for_a_port_applies() -> None:
     found = served(
         policy(section="https", created="2026-01-02"),
         policy("old", "https"),

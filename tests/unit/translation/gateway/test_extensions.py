@@ -92,7 +92,7 @@ def test_policy_of_an_ingress_adds_conditions_and_priority() -> None:
     assert (body["priority"], body["vars"]) == (7, [["http_x", "==", "1"]])
 
 
-def test_policies_for_objects_of_others_are_left_alone() -> None:
+def test_policies_for_foreign_objects_are_ignored() -> None:
     foreign = route(rule(), name="foreign", parentRefs=[{"name": "another"}])
     found = served(foreign, policy("HTTPRoutePolicy", "a", {**HTTP, "name": "foreign"}, {**HTTP, "name": "absent"}))
     assert ObjectKey("HTTPRoutePolicy", "default", "a") not in found.reports
@@ -188,7 +188,7 @@ def test_a_rule_with_two_plugin_configs_is_refused() -> None:
     assert of_parents(found)[0]["Accepted"] == "!UnsupportedValue"
 
 
-def test_a_missing_plugin_config_answers_with_500() -> None:
+def test_a_missing_plugin_config_results_in_500() -> None:
     found = served(route(rule(extension())))
     assert of_parents(found)[0]["ResolvedRefs"] == "!BackendNotFound"
     (body,) = routes(found)
@@ -250,7 +250,7 @@ def test_a_grant_lets_a_consumer_use_a_secret_of_another_namespace() -> None:
 
 
 @pytest.mark.parametrize("reference", [{"name": "other"}, {"name": "gw", "kind": "Service"}, {}, {"name": 1}])
-def test_a_consumer_of_another_gateway_is_left_alone(reference: JsonObject) -> None:
+def test_a_consumer_of_another_gateway_is_ignored(reference: JsonObject) -> None:
     found = served(consumer({"type": "key-auth", "config": {"key": "one"}}, gatewayRef=reference))
     assert ObjectKey("Consumer", "default", "c") not in found.reports
 

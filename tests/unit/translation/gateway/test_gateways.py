@@ -38,7 +38,7 @@ def test_a_gateway_with_a_listener_is_programmed() -> None:
     assert bodies(found) == {}
 
 
-def test_gateways_of_other_classes_are_left_alone() -> None:
+def test_gateways_of_other_classes_are_ignored() -> None:
     foreign = make("GatewayClass", "apisix", namespace="", spec={"controllerName": "example.org/other"})
     nameless = make("Gateway", "none", spec={"listeners": []})
     found = settle(foreign, gateway(), nameless, route(rule()))
@@ -126,7 +126,7 @@ def test_a_hostname_of_another_namespace_is_refused() -> None:
         ({"addresses": [{"type": "example.org/vip", "value": "x"}]}, "!UnsupportedAddress"),
     ],
 )
-def test_what_a_gateway_cannot_have_is_refused(spec: JsonObject, want: str) -> None:
+def test_unsupported_parts_of_a_gateway_are_rejected(spec: JsonObject, want: str) -> None:
     objects = (route(rule()), set_of(listener("x", 81)), service())
     found = settle(CLASS, gateway(listener(hostname="a.test"), **spec, **FROM_ALL), *objects)
     assert verdicts(found, "Gateway", "gw") == {"Accepted": want, "Programmed": "!Invalid"}

@@ -123,7 +123,7 @@ def test_an_alias_of_ingress_nginx_is_not_taken_and_takes_no_host() -> None:
     assert got == {"victim": {"shop.test", "alias.test"}, "evil": {"own.test", "other.test"}}
 
 
-def test_a_redirect_to_www_does_not_answer_for_the_host_of_another_namespace() -> None:
+def test_a_redirect_to_www_does_not_match_the_host_of_another_namespace() -> None:
     redirecting = nginx_ingress("evil", 20, "bank.test", from_to_www_redirect="true")
 
     found = settle(CLASS, NGINX, *SERVICES, nginx_ingress("victim", 10, "www.bank.test"), redirecting, options=OWNED)

@@ -107,7 +107,7 @@ def test_a_route_without_a_hostname_of_the_listener_is_refused() -> None:
     "parent",
     [{"name": "absent"}, {"kind": "Service", "name": "gw"}, {"kind": "ListenerSet", "name": "gw"}, {"name": 1}],
 )
-def test_parents_of_others_are_left_alone(parent: JsonObject) -> None:
+def test_foreign_parents_are_ignored(parent: JsonObject) -> None:
     found = served(route(rule(), parentRefs=[parent]))
     assert ObjectKey("HTTPRoute", "default", "app") not in found.reports
 
@@ -230,7 +230,7 @@ def extension(kind: str = "ApisixPluginConfig", group: str = "apisix.apache.org"
 
 
 @pytest.mark.parametrize("spec", [None, {"ingressClassName": "other"}])
-def test_an_extension_that_is_missing_answers_500(spec: JsonObject | None) -> None:
+def test_a_missing_extension_results_in_500(spec: JsonObject | None) -> None:
     config = [make("ApisixPluginConfig", "pc", spec=spec)] if spec else []
     found = settle(CLASS, gateway(), service(), route(rule(extension())), *config, options=NAMED)
     body = record(found)
@@ -258,7 +258,7 @@ def test_an_extension_is_a_plugin_config() -> None:
         ({"name": "web", "namespace": "other", "port": 80}, "RefNotPermitted"),
     ],
 )
-def test_backends_that_cannot_be_used_answer_500(reference: JsonObject, reason: str) -> None:
+def test_unusable_backends_result_in_500(reference: JsonObject, reason: str) -> None:
     out = service("out", type="ExternalName", externalName="example.org")
     found = served(route({"backendRefs": [reference]}), out)
     assert of_parents(found) == [{"Accepted": "Accepted", "ResolvedRefs": f"!{reason}"}]

@@ -49,7 +49,7 @@ def test_the_time_of_a_transition_stays_while_the_status_does() -> None:
     assert change["parents"][0]["conditions"] == [condition(lastTransitionTime="before")]
 
 
-def test_our_status_is_removed_from_a_route_of_another_controller() -> None:
+def test_the_status_is_removed_from_a_route_of_another_controller() -> None:
     status = {"parents": [entry(), entry("other")]}
     assert status_change(ROUTE, None, status, NOW) == {"parents": [entry("other")]}
     assert status_change(ROUTE, None, {"parents": [entry("other")]}, NOW) == {}

@@ -20,7 +20,7 @@ def read(raw: JsonObject) -> tuple[KeyPair | None, list[str]]:
     return key_pair(scope, found, "p"), [problem.message for problem in scope.problems]
 
 
-def test_keys_of_apisix_go_before_those_of_kubernetes() -> None:
+def test_keys_of_apisix_override_those_of_kubernetes() -> None:
     one, two = pem(1), pem(2)
     raw = secret(cert=one.certificate, key=one.key, tls__crt=two.certificate, tls__key=two.key)
     assert read(raw) == (KeyPair(one.certificate, one.key), [])

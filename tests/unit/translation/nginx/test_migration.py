@@ -183,7 +183,7 @@ def test_the_first_step_is_about_what_is_not_served() -> None:
     assert steps[0] == "Correct 1 Ingress with a high risk, or accept that paths are not served."
 
 
-def test_an_unknown_config_map_is_said_first() -> None:
+def test_an_unknown_config_map_is_reported_first() -> None:
     config = {"kind": "ConfigMap", "metadata": {"name": "config", "namespace": "ingress-nginx"}, "data": {}}
 
     web = ingress("web", ("/", "Prefix"))

@@ -44,7 +44,7 @@ def test_an_auth_url_whose_host_depends_on_the_parser_is_not_served_or_closes_th
 
 
 @pytest.mark.parametrize("url", ["https://auth.example:8443/check?u=$remote_addr", "http://auth.example"])
-def test_a_plain_auth_url_is_asked(url: str) -> None:
+def test_a_plain_auth_url_is_called(url: str) -> None:
     assert statuses(translated(ingress("web", ("/", "Prefix"), auth_url=url), options=STRICT)) == {None}
 
 

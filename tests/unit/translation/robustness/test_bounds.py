@@ -79,7 +79,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_small")
-def test_secret_that_many_rules_refer_to_counts_each_time() -> None:
+def test_a_secret_is_counted_for_each_rule_that_refers_to_it() -> None:
     plugin = {"name": "response-rewrite", "enable": True, "secretRef": "secret"}
     rules = [rule(f"r{n}", match={"paths": [f"/{n}"]}, plugins=[plugin]) for n in range(20)]
     found = world(service(), secret(body="x" * 60_000), route(*rules))
@@ -89,7 +89,7 @@ def test_secret_that_many_rules_refer_to_counts_each_time() -> None:
 
 
 @pytest.mark.usefixtures("_small")
-def test_certificate_that_many_entries_refer_to_counts_each_time() -> None:
+def test_a_certificate_is_counted_for_each_entry_that_refers_to_it() -> None:
     pair = pem()
     found = world(
         service(),

@@ -55,7 +55,7 @@ DEFAULTS: dict[str, Any] = {
         ("-- u -n", {"paths": ["-n"]}),
     ],
 )
-def test_options_may_come_anywhere(words: str, want: dict[str, Any]) -> None:
+def test_options_may_be_anywhere(words: str, want: dict[str, Any]) -> None:
     assert parse(COMMAND, words.split()) == DEFAULTS | want
 
 
@@ -87,7 +87,7 @@ def test_a_mistake_is_named(words: str, want: str) -> None:
     assert str(raised.value) == want
 
 
-def test_surplus_words_are_named() -> None:
+def test_surplus_arguments_are_named() -> None:
     def one(name: Annotated[str, Argument("NAME")] = "") -> None:
         """Do nothing."""
 

@@ -53,7 +53,7 @@ def wanting(*records: Record) -> World:
     return world
 
 
-def test_a_gateway_that_is_well_passes_every_check() -> None:
+def test_a_healthy_gateway_passes_every_check() -> None:
     assert set(checked(seen(wanting(), {}), wanting()).values()) == {"OK"}
 
 
@@ -137,7 +137,7 @@ def test_the_plugin_metadata_needs_one_config_map_and_no_other() -> None:
     assert got == {Right("", "configmaps", verb, "shop", "plugins") for verb in ("list", "watch")}
 
 
-def test_a_right_reads_as_people_grant_it() -> None:
+def test_a_permission_reads_as_in_a_role() -> None:
     want = "get leases.coordination.k8s.io leader in namespace apisix"
     assert str(Right("coordination.k8s.io", "leases", "get", "apisix", "leader")) == want
     assert str(Right("", "secrets", "list")) == "list secrets"

@@ -19,7 +19,7 @@ def test_equal_sides_have_no_difference() -> None:
     assert (got["changes"], got["counts"], got["unchanged"], got["notes"]) == ([], {}, 1, [])
 
 
-def test_what_is_named_is_created_first_and_deleted_last() -> None:
+def test_referenced_records_are_created_first_and_deleted_last() -> None:
     upstream, route = our_record("default_web_80", kind="upstreams"), our_record(upstream_id="u", uri="/")
     route = our_record(upstream_id=upstream.key.id, uri="/")
     got = difference(wanted(route, upstream), snapshot())
@@ -120,7 +120,7 @@ def test_global_rule_is_deleted_only_if_the_ledger_names_it() -> None:
     assert (acts(other), other["notes"]) == ([], [])
 
 
-def test_kind_that_the_gateway_lacks_is_reported() -> None:
+def test_a_kind_that_the_gateway_does_not_support_is_reported() -> None:
     record = our_record(kind="stream_routes")
     got = difference(wanted(record), snapshot(disabled=frozenset({"stream_routes"})))
     assert acts(got) == [("create", str(record.key))]

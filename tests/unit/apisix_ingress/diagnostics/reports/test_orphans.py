@@ -12,7 +12,7 @@ from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wa
 MINE = RecordKey("routes", "mine")
 
 
-def test_records_are_sorted_by_whose_they_are() -> None:
+def test_records_are_sorted_by_owner() -> None:
     kept, gone, here = (our_record(f"default_{name}_rule") for name in ("broken", "gone", "here"))
     there = snapshot(kept, gone, here, others={MINE: {"uri": "/", "upstream_id": "nowhere", "service_id": 5}})
     got = orphans(wanted(here, holds=(Hold("routes", prefix="default_broken_"),)), there)

@@ -27,7 +27,7 @@ CONDITION = {"type": "ResourcesAvailable", "status": "True", "reason": "Resource
         ({**CONDITION, "observedGeneration": 1, "type": "Other"}, "pending"),
     ],
 )
-def test_a_condition_counts_for_the_present_generation_only(condition: Any, state: str) -> None:
+def test_a_condition_applies_to_the_current_generation_only(condition: Any, state: str) -> None:
     assert stored_wellness(make_custom(status={"conditions": [condition]})).state == state
 
 
@@ -84,5 +84,5 @@ def test_a_lease_is_held_as_long_as_it_says(raw: Any, state: str, age: float | N
         ("", None),
     ],
 )
-def test_a_clock_is_compared_by_the_date_of_an_answer(date: str, want: float | None) -> None:
+def test_a_clock_is_compared_with_the_date_header(date: str, want: float | None) -> None:
     assert skew_seconds(date, NOW) == want

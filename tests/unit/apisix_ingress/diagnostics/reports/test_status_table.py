@@ -120,7 +120,7 @@ def test_the_headline_is_the_whole_status_in_a_sentence(changes: dict[str, Any],
         ("apisix/leader", "controller apisix-ingress: one leads (lease apisix/leader)"),
     ],
 )
-def test_the_answer_of_a_running_controller_may_lack_the_lease_and_the_age(lease: str, want: str) -> None:
+def test_the_response_of_a_running_controller_may_lack_the_lease_and_the_age(lease: str, want: str) -> None:
     leader = {**LEADER, "lease": lease, "renewed_seconds_ago": None}
     assert list(status_lines(document(leader=leader)))[1][0] == want
 

@@ -74,7 +74,7 @@ def test_a_route_of_a_gateway_shows_its_listener() -> None:
     assert "(listener https of Gateway infra/gw)" in "\n".join(text_lines(tree_document(found)))
 
 
-def test_a_host_shows_what_answers_requests_for_it() -> None:
+def test_a_host_shows_the_routes_for_its_requests() -> None:
     document = tree_document(wanted(), host="X.b.example.org")
     assert (list(paths(document)), document["streams"]) == (["*.b.example.org"], [])
 

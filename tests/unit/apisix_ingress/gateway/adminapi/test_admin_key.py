@@ -49,7 +49,7 @@ def test_key_file_that_can_not_be_read_is_another_one_once_and_is_read_at_each_r
     assert [key.refresh(), key.secret, key.changed()] == [True, "new-key", False]
 
 
-def test_key_that_is_written_after_its_file_was_found_empty_is_noticed(tmp_path: Path) -> None:
+def test_a_key_written_after_its_file_was_empty_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("old-key")
     key = AdminKey(partial(read, path), str(path))

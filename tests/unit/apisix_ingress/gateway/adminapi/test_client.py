@@ -41,7 +41,7 @@ async def test_id_is_quoted_in_the_path() -> None:
     assert seen == [b"/apisix/admin/routes/a%2Fb"]
 
 
-async def test_delete_of_what_is_not_there_is_done() -> None:
+async def test_delete_of_an_absent_record_succeeds() -> None:
     seen: list[httpx.URL] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -102,7 +102,7 @@ NOWHERE = ["404 page not found", "", "<title>404 Not Found</title>", '{"error_ms
 
 
 @pytest.mark.parametrize("text", NOWHERE)
-async def test_write_that_meets_anybodys_404_is_no_word_of_the_admin_api(text: str) -> None:
+async def test_a_404_of_another_server_is_not_a_reply_of_the_admin_api(text: str) -> None:
     backend = make_backend(replying(404, text))
     for write in (backend.put(make_record()), backend.delete(ROUTE)):
         with pytest.raises(GatewayUnavailable, match=r"HTTP 404, but .* not from an Admin API.*: check admin_url"):
@@ -147,7 +147,7 @@ async def test_uncompressed_responses_are_requested() -> None:
         (httpx.ReadError("reset"), True, 3),
     ],
 )
-async def test_a_failed_request_says_whether_it_may_have_been_carried_out(
+async def test_a_failed_request_reports_whether_it_may_have_been_applied(
     error: httpx.TransportError, sent: bool, tries: int
 ) -> None:
     calls = 0
@@ -189,7 +189,7 @@ async def test_request_that_fails_leaves_nothing_to_the_garbage_collector(failur
     assert (said.endswith("away"), left) == (True, [])
 
 
-async def test_request_cut_off_and_then_refused_counts_as_sent() -> None:
+async def test_a_request_cut_off_and_then_rejected_is_treated_as_sent() -> None:
     errors: list[httpx.TransportError] = [httpx.ConnectError("refused"), httpx.RemoteProtocolError("cut")]
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -246,7 +246,7 @@ async def test_an_interrupted_request_is_repeated_and_its_first_attempt_reported
     assert replies == []
 
 
-async def test_write_without_an_answer_ends_after_its_timeout() -> None:
+async def test_a_write_without_a_response_ends_after_its_timeout() -> None:
     async def silent(request: httpx.Request) -> httpx.Response:
         await asyncio.get_running_loop().create_future()
         raise AssertionError

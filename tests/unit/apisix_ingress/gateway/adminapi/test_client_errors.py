@@ -41,7 +41,7 @@ BAD = 'invalid configuration: property "uri" validation failed: wrong type: expe
         (400, OFF, OFF["error_msg"]),
     ],
 )
-async def test_refused_body_is_rejected_in_the_gateways_words(status: int, body: object, want: str) -> None:
+async def test_a_rejected_body_is_reported_with_the_gateways_error(status: int, body: object, want: str) -> None:
     with pytest.raises(GatewayRejected) as caught:
         await make_backend(replying(status, body)).put(make_record())
     assert (caught.value.status, caught.value.message, caught.value.sent) == (status, want, False)
@@ -62,7 +62,7 @@ async def test_refused_key_is_unauthorized_and_not_shown(status: int, want: str)
 
 
 @pytest.mark.parametrize("call", [AdminClient.probe, lambda backend: backend.list_managed(())])
-async def test_url_without_an_admin_api_is_named_with_a_right_one(call: Call) -> None:
+async def test_a_url_without_an_admin_api_is_reported_with_a_correct_one(call: Call) -> None:
     backend = make_backend(replying(404, "<html><head><title>404 Not Found</title></head></html>"))
     with pytest.raises(GatewayRejected) as caught:
         await call(backend)

@@ -24,7 +24,7 @@ async def test_a_probe_fails_on_any_response_that_is_not_a_list(text: str) -> No
         await make_backend(replying(200, text)).probe()
 
 
-async def test_the_list_distinguishes_our_records_from_foreign_ones() -> None:
+async def test_the_list_distinguishes_managed_from_foreign_records() -> None:
     route = {"uri": "/a", "upstream_id": "u1", "name": "default_web_r", "labels": OURS}
     other_controller = {"managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "blue"}
     handler = listing(
@@ -77,7 +77,7 @@ async def test_probe_of_a_gateway_whose_etcd_was_emptied_succeeds() -> None:
 
 
 @pytest.mark.parametrize("call", [AdminClient.probe, lambda backend: backend.list_managed(())])
-async def test_address_below_an_admin_api_is_no_emptied_gateway(
+async def test_a_url_below_an_admin_api_is_not_an_emptied_gateway(
     call: Call,
 ) -> None:
     with pytest.raises(GatewayRejected, match="no Admin API at http://gateway/apisix/admin"):
@@ -125,7 +125,7 @@ async def test_every_kind_is_listed_once_and_unpaged() -> None:
     assert seen == [f"/apisix/admin/{kind}".encode() for kind in RECORD_KINDS]
 
 
-async def test_a_record_of_somebody_else_that_is_nested_too_deeply_is_listed() -> None:
+async def test_a_foreign_record_that_is_nested_too_deeply_is_listed() -> None:
     text = '{"list": [{"key": "/apisix/routes/x", "value": {"id": "x", "a": ' + "[" * 300 + "]" * 300 + "}}]}"
     backend = make_backend(listing(routes=httpx.Response(200, text=text)))
     assert (await backend.list_managed(())).foreign == {RecordKey("routes", "x")}

@@ -94,6 +94,6 @@ def test_names_that_matter_stay() -> None:
     assert scrub(words, body) == words
 
 
-def test_the_message_of_an_answer_that_was_cut_off_is_still_said() -> None:
+def test_the_message_of_a_truncated_response_is_reported() -> None:
     content = json.dumps({"error_msg": 'property "x" failed\nwith "' + "v" * 100_000 + '"'}).encode()[:65536]
     assert scrub(message_of(content, 400), {}).startswith('property "x" failed with "***"')

@@ -56,7 +56,7 @@ async def test_a_missing_or_unserved_record_is_none(status: int, body: object) -
         (replying(401, {"description": "wrong apikey"}), GatewayUnauthorized, ""),
     ],
 )
-async def test_other_answers_are_errors_whose_cause_names_the_address(
+async def test_other_responses_are_errors_whose_cause_names_the_address(
     handler: Handler, error: type[GatewayError], cause: str
 ) -> None:
     with pytest.raises(error) as raised:
@@ -74,7 +74,9 @@ async def test_other_answers_are_errors_whose_cause_names_the_address(
         (lambda: httpx.ReadTimeout("silence"), "gateway:80: no response within 5 s"),
     ],
 )
-async def test_cause_of_no_answer_is_where_and_why(failure: Callable[[], Exception], cause: str) -> None:
+async def test_the_cause_of_a_missing_response_has_address_and_reason(
+    failure: Callable[[], Exception], cause: str
+) -> None:
     def handle(_: httpx.Request) -> httpx.Response:
         raise failure()
 

@@ -37,7 +37,7 @@ def backend(url: str, largest_list: int = 2**20) -> AdminClient:
 
 @pytest.mark.parametrize("payload", [None, b"{}", b" " * 100_000])
 @pytest.mark.parametrize(("status", "want"), [(200, 65536), (400, LARGEST_ERROR), (503, LARGEST_ERROR)])
-async def test_an_endless_answer_is_cut_off(payload: bytes | None, status: int, want: int) -> None:
+async def test_an_endless_response_is_cut_off(payload: bytes | None, status: int, want: int) -> None:
     async with asyncio.timeout(BOUND), serving(pouring(ENDLESS % status, CHUNK)) as url:
         transport = AiohttpTransport(connections=1)
         got = await transport.send(Request("PUT" if payload else "GET", url, (), payload, Limits(), LARGEST_ANSWER))
@@ -45,7 +45,7 @@ async def test_an_endless_answer_is_cut_off(payload: bytes | None, status: int, 
     assert (got.status_code, got.is_cut, got.content) == (status, True, b"x" * want)
 
 
-async def test_an_answer_of_the_most_bytes_is_whole() -> None:
+async def test_a_response_of_the_maximum_size_is_complete() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (8 * len(PIECE))
     async with asyncio.timeout(BOUND), serving(pouring(head, PIECE, 8)) as url:
         transport = AiohttpTransport(connections=1)

@@ -75,7 +75,7 @@ LONG = orjson.dumps({"list": records(1000)})
         b'{"other":"' + b"x" * (LARGEST_RECORD + 1) + b'","list":[]}',
     ],
 )
-def test_what_is_no_whole_list_is_refused(content: bytes) -> None:
+def test_an_incomplete_list_is_rejected(content: bytes) -> None:
     with pytest.raises(NoList):
         list(items_of(content))
 

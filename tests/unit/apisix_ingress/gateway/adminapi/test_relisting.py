@@ -42,7 +42,7 @@ async def test_a_list_that_fails_twice_is_requested_again(status: int) -> None:
     ("gateway", "want"),
     [(Failing(3), 3), (Failing(1, headers={"Retry-After": "2"}), 1), (Failing(1, status=429), 1)],
 )
-async def test_a_gateway_that_keeps_failing_or_sends_retry_after_is_left_alone(gateway: Failing, want: int) -> None:
+async def test_a_gateway_that_keeps_failing_or_sends_retry_after_gets_no_retries(gateway: Failing, want: int) -> None:
     with pytest.raises(GatewayUnavailable, match=f"GET {RECORD_KINDS[0]}: "):
         await make_backend(gateway).list_managed(())
     assert gateway.asked == {RECORD_KINDS[0]: want}

@@ -20,7 +20,7 @@ from tests.unit.apisix_ingress.gateway.sync.stage import (
 
 
 @on_stage
-async def test_a_cluster_that_is_down_is_away() -> None:
+async def test_a_cluster_that_is_down_is_unreachable() -> None:
     stage = Stage([UPSTREAM_RECORD])
     stage.gateway.faults.down = True
     async with stage.running():
@@ -42,7 +42,7 @@ async def test_a_cluster_that_refuses_the_key_is_reachable() -> None:
 
 
 @on_stage
-async def test_a_record_waits_for_one_whose_write_is_not_answered() -> None:
+async def test_a_record_waits_for_one_whose_write_has_no_response() -> None:
     stage = Stage()
     FailingBackend(stage, UPSTREAM, GatewayUnavailable("HTTP 502", status=502))
     async with stage.running():
@@ -53,7 +53,7 @@ async def test_a_record_waits_for_one_whose_write_is_not_answered() -> None:
 
 
 @on_stage
-async def test_a_record_that_alone_fails_reports_the_words_of_an_outage() -> None:
+async def test_a_single_failing_record_reports_the_error_of_an_outage() -> None:
     stage = Stage()
     error = GatewayUnavailable("PUT upstreams/1: ConnectError: cannot connect to gateway:9180: Connection refused")
     error.cause = "gateway:9180: Connection refused"
@@ -77,7 +77,7 @@ async def test_a_record_that_alone_fails_reports_the_words_of_an_outage() -> Non
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_answer_is_no_outage(play: object, error: Exception) -> None:
+def test_a_response_is_not_an_outage(play: object, error: Exception) -> None:
     @on_stage
     async def story() -> None:
         stage = Stage()

@@ -146,7 +146,7 @@ async def test_a_write_that_stood_still_with_its_process_is_in_doubt_no_longer_t
 
 
 @on_stage
-async def test_what_was_sent_to_a_former_address_is_in_doubt() -> None:
+async def test_writes_to_a_previous_address_are_in_doubt() -> None:
     stage = Stage()
     async with stage.running():
         takes(stage, 1000.0)

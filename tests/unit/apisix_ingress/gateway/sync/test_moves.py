@@ -26,7 +26,7 @@ def elsewhere(stage: Stage) -> FakeGateway:
 
 
 @on_stage
-async def test_a_new_address_is_read_and_gets_what_it_lacks() -> None:
+async def test_a_new_address_is_listed_and_gets_the_missing_records() -> None:
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     async with stage.running():
         assert stage.sync.record_state(ROUTE) == APPLIED
@@ -41,7 +41,7 @@ async def test_a_new_address_is_read_and_gets_what_it_lacks() -> None:
 
 
 @on_stage
-async def test_what_the_former_address_confirmed_does_not_count_any_more() -> None:
+async def test_confirmations_of_the_previous_address_are_discarded() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         elsewhere(stage)
@@ -66,7 +66,7 @@ async def test_no_write_that_was_meant_for_the_former_address_reaches_the_new_on
 
 
 @on_stage
-async def test_back_at_the_former_address_what_went_meanwhile_is_deleted_there() -> None:
+async def test_records_deleted_meanwhile_are_deleted_at_the_previous_address() -> None:
     stage = Stage([UPSTREAM_RECORD, make_record(OTHER)])
     async with stage.running():
         elsewhere(stage)
@@ -95,7 +95,7 @@ async def test_an_unreachable_address_is_reported_until_it_is_replaced() -> None
 
 
 @on_stage
-async def test_an_abandoned_write_that_the_same_gateway_carries_out_late_is_put_right() -> None:
+async def test_an_abandoned_write_that_the_same_gateway_applies_late_is_repaired() -> None:
     stage = Stage([make_record(UPSTREAM, nodes={"a:1": 1})])
     async with stage.running():
         stage.want(UPSTREAM_RECORD)

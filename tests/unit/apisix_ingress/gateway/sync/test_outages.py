@@ -26,7 +26,7 @@ from tests.unit.apisix_ingress.gateway.sync.stage import (
 
 
 @on_stage
-async def test_refused_key_is_probed_rarely_and_a_new_one_is_noticed_soon() -> None:
+async def test_a_rejected_key_is_probed_rarely_and_a_new_one_is_detected_soon() -> None:
     stage = Stage([UPSTREAM_RECORD, make_record(OTHER)])
     stage.gateway.faults.unauthorized = True
     async with stage.running():
@@ -116,7 +116,7 @@ async def test_cluster_that_fails_some_requests_is_still_written_to() -> None:
 
 
 @on_stage
-async def test_cluster_that_fails_every_request_is_left_alone() -> None:
+async def test_a_cluster_that_fails_every_request_gets_few_requests() -> None:
     stage = Stage()
     async with stage.running():
         stage.gateway.faults.server_error = 1.0
@@ -214,7 +214,7 @@ async def test_one_failing_record_does_not_stop_the_others() -> None:
 
 
 @on_stage
-async def test_gateway_that_asks_for_time_gets_it() -> None:
+async def test_retry_after_of_a_gateway_is_honoured() -> None:
     stage = Stage([UPSTREAM_RECORD])
     failing = FailingBackend(stage, UPSTREAM, GatewayUnavailable("HTTP 429", status=429, sent=False, retry_after=33))
     async with stage.running():

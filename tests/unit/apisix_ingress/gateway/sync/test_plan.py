@@ -43,7 +43,7 @@ def test_record_whose_references_exist_is_put() -> None:
     assert step(ROUTE_RECORD, make_table(make_record(UPSTREAM))) == Step("put", ROUTE_RECORD)
 
 
-def test_record_waits_for_what_it_names() -> None:
+def test_a_record_waits_for_its_references() -> None:
     assert step(ROUTE_RECORD, make_table()) == Step("wait", ROUTE_RECORD, UPSTREAM)
 
 
@@ -285,7 +285,7 @@ def test_id_of_another_name_is_never_written_in_place() -> None:
     assert decided(make_table(named(SHORT, VICTIM)), named(SHORT, FORGED)) == DELETE
 
 
-def test_id_of_another_name_is_left_alone_until_all_who_name_it_have_moved() -> None:
+def test_an_id_of_another_name_is_kept_until_all_referrers_have_moved() -> None:
     route, forged, moved = make_record(ROUTE, upstream_id=SHORT.id), named(SHORT, FORGED), named(WIDE, VICTIM)
     table = make_table(named(SHORT, VICTIM), route)
     assert decided(table, forged) == Step("wait", forged, ROUTE)
@@ -325,11 +325,11 @@ def test_id_is_left_alone_while_somebody_is_to_mean_the_other_name_by_it() -> No
     assert decided(make_table(named(SHORT, VICTIM), route), forged, route) == Step("wait", forged, ROUTE)
 
 
-def test_name_that_somebody_edited_by_hand_is_put_right_in_place() -> None:
+def test_a_manually_edited_name_is_repaired_in_place() -> None:
     record = named(SHORT, VICTIM)
     assert decided(make_table(named(SHORT, "edited")), record) == Step("put", record)
 
 
-def test_id_that_changes_hands_is_no_delete_of_a_sweep() -> None:
+def test_an_id_that_changes_owner_is_not_a_delete_of_a_sweep() -> None:
     table, record = make_table(named(SHORT, VICTIM)), named(SHORT, FORGED)
     assert Plan.of([(SHORT, decided(table, record))], {SHORT: record}.get) == Plan(upserts=(SHORT,))

@@ -164,7 +164,7 @@ async def test_redirects_to_other_hosts_are_not_followed(tmp_path: Path, server:
         (Fault(status=200, body='{"metadata": [1]}'), "the response is not a Kubernetes API object"),
     ],
 )
-async def test_what_is_not_an_answer_is_unavailable(
+async def test_an_invalid_response_means_unavailable(
     api: KubeApi, server: FakeApiServer, fault: Fault, want: str
 ) -> None:
     server.faults.append(fault)
@@ -198,7 +198,7 @@ async def test_a_new_token_is_used_after_one_refusal(server: FakeApiServer, tmp_
         assert len(server.seen) == 5
 
 
-async def test_a_changed_token_file_is_noticed_and_a_missing_one_tolerated(
+async def test_a_changed_token_file_is_detected_and_a_missing_one_tolerated(
     server: FakeApiServer, tmp_path: Path
 ) -> None:
     clock = FakeClock()

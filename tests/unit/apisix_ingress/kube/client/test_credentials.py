@@ -75,7 +75,7 @@ async def test_a_half_written_token_file_is_refused(tmp_path: Path, content: str
         await load(write_kubeconfig(tmp_path / "k", users=user(tokenFile="token")))
 
 
-async def test_a_plugin_gives_a_token_and_says_when_it_expires(tmp_path: Path) -> None:
+async def test_a_plugin_returns_a_token_and_its_expiry(tmp_path: Path) -> None:
     clock = FakeClock()
     answer = credential(token=SECRET, expirationTimestamp="2026-01-01T00:10:00Z")
     got = await load(write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer))), clock)
@@ -95,7 +95,7 @@ async def test_a_plugin_gives_a_token_and_says_when_it_expires(tmp_path: Path) -
         ({**credential(), "status": None}, 0, "malformed"),
     ],
 )
-async def test_a_plugin_that_fails_is_named_without_its_answer(
+async def test_a_failing_plugin_is_named_without_its_output(
     tmp_path: Path, answer: object, code: int, want: str
 ) -> None:
     path = write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer, code=code)))

@@ -128,7 +128,7 @@ async def test_a_patch_uses_the_connections_of_other_requests_and_their_credenti
     assert server.heads == [["GET /a", "PATCH /b?fieldManager=x", "GET /c"]]
 
 
-async def test_a_patch_without_an_answer_differs_from_one_that_was_never_sent(
+async def test_a_patch_without_a_response_differs_from_an_unsent_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

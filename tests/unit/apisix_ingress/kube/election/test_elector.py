@@ -84,7 +84,7 @@ async def test_a_lease_that_is_stolen_before_a_slow_win_is_confirmed_begins_no_t
     assert (one.terms, one.elector.holder) == ([], "thief")
 
 
-async def test_without_the_right_to_patch_it_renews_by_update(clock: FakeClock, start: Start) -> None:
+async def test_without_permission_to_patch_it_renews_with_update(clock: FakeClock, start: Start) -> None:
     one = start("one")
     one.client.may_edit = False
     with capture_logs() as logs:
@@ -96,7 +96,7 @@ async def test_without_the_right_to_patch_it_renews_by_update(clock: FakeClock, 
     assert reported["remedy"].startswith("grant patch on leases in namespace ours")
 
 
-async def test_without_the_right_to_patch_a_stolen_lease_ends_the_term_at_the_next_renewal(
+async def test_without_permission_to_patch_a_stolen_lease_ends_the_term_at_the_next_renewal(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one = start("one")

@@ -79,7 +79,7 @@ async def test_renewals_sent_during_a_slow_request_do_not_extend_the_lease(
     assert server.spec["holderIdentity"] == ""
 
 
-async def test_a_release_leaves_the_lease_of_another_holder_alone(
+async def test_a_release_does_not_change_the_lease_of_another_holder(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one = start("one")
@@ -102,7 +102,7 @@ async def test_a_release_of_the_lease_is_retried_after_a_conflict(
     assert server.spec["holderIdentity"] == ""
 
 
-async def test_without_the_right_to_patch_the_lease_is_released_by_update(
+async def test_without_permission_to_patch_the_lease_is_released_with_update(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one = start("one")
@@ -210,7 +210,7 @@ async def test_shutdown_while_the_api_server_is_down_ends_the_work(clock: FakeCl
     assert (one.working, one.elector.leading) == (False, False)
 
 
-async def test_what_the_work_raises_reaches_the_caller_with_the_lease_released(
+async def test_an_exception_of_the_work_is_raised_after_the_lease_is_released(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one = start("one")

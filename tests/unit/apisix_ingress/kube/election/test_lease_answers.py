@@ -44,7 +44,7 @@ def make_lease(answer: JsonObject, clock: FakeClock) -> Lease:
 
 
 @pytest.mark.parametrize("answer", NO_LEASES)
-async def test_a_renewal_counts_only_if_the_answer_shows_it(answer: JsonObject, clock: FakeClock) -> None:
+async def test_a_renewal_succeeds_only_if_the_response_contains_it(answer: JsonObject, clock: FakeClock) -> None:
     with pytest.raises(KubeUnavailable, match="not what was written"):
         await make_lease(answer, clock).renew(1.0)
 
@@ -80,7 +80,7 @@ async def test_a_leader_whose_renewals_are_swallowed_stops_before_another_leads(
     assert (both, one.working, two.working) == ([], False, True)
 
 
-async def test_a_right_to_patch_that_is_given_back_is_used_in_the_next_term(clock: FakeClock, start: Start) -> None:
+async def test_a_restored_permission_to_patch_is_used_in_the_next_term(clock: FakeClock, start: Start) -> None:
     one = start("one")
     one.client.may_edit = False
     await run_for(clock, 5)

@@ -44,7 +44,7 @@ def test_unanswered_watches_cause_a_check_and_checks_without_rollback_a_list() -
     assert relists == [False, True]
 
 
-def test_an_answered_watch_starts_the_count_again() -> None:
+def test_a_watch_with_a_response_resets_the_count() -> None:
     state = watching()
     state.watch_unanswered()
     state.watch_opened(1.0)

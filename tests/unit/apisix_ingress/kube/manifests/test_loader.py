@@ -39,7 +39,7 @@ def test_defaults_of_the_api_server_are_included(tmp_path: Path) -> None:
     assert (meta.namespace, meta.generation, meta.created) == ("default", 1, "2026-01-02T03:04:05Z")
 
 
-def test_json_may_write_what_yaml_may_not(tmp_path: Path) -> None:
+def test_json_may_contain_what_yaml_may_not(tmp_path: Path) -> None:
     text = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "\\ud83d\\ude00"}}'
     got = load([write(tmp_path / "a.json", text)], {"ConfigMap": CONFIG_MAP})
     assert [item.data for item in got.objects] == [{"a": "\U0001f600"}]  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ def made(*entries: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     return {"metadata": {"managedFields": [{"manager": name, "fieldsV1": fields} for name, fields in entries]}}
 
 
-def test_addresses_are_ours_when_we_alone_wrote_them() -> None:
+def test_addresses_are_owned_if_only_this_controller_wrote_them() -> None:
     assert is_set_by(OURS, made((THEIRS, OTHERS), (OURS, ADDRESSES)))
 
 
@@ -30,5 +30,5 @@ def test_addresses_are_ours_when_we_alone_wrote_them() -> None:
     ],
     ids=["nothing", "null", "other-fields", "theirs", "both"],
 )
-def test_addresses_written_by_others_or_by_no_one_are_not_ours(item: dict[str, Any]) -> None:
+def test_addresses_written_by_other_clients_or_unknown_are_not_owned(item: dict[str, Any]) -> None:
     assert not is_set_by(OURS, item)

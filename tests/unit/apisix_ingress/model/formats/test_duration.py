@@ -39,7 +39,7 @@ LONG = ("9" * 400, "9" * 400 + "s")
     "text",
     ["", "5 s", "s", "5x", "-5s", "1e3s", "5s,", *LONG, "\u0665s", -1, math.inf, math.nan, True],
 )
-def test_what_is_not_a_duration_is_refused(text: str | float) -> None:
+def test_invalid_durations_are_rejected(text: str | float) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
 

@@ -64,7 +64,7 @@ def test_selector_matches_as_kubernetes_does(text: str, labels: dict[str, str], 
         ("x" * 64, "not a label key"),
     ],
 )
-def test_what_is_not_a_selector_is_refused_with_the_part_that_is_wrong(text: str, words: str) -> None:
+def test_invalid_selectors_are_rejected_with_the_wrong_part(text: str, words: str) -> None:
     with pytest.raises(SelectorError, match=words):
         parse_selector(text)
 

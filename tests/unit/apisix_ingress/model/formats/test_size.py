@@ -22,6 +22,6 @@ def test_size_is_read_and_written(text: str | int, want: int, written: str) -> N
 
 
 @pytest.mark.parametrize("value", ["", "MiB", "1MB", "1.5MiB", "-1", "1 MiB", "1mib", "9" * 13, True, 1.5, None])
-def test_what_is_not_a_size_is_refused(value: object) -> None:
+def test_invalid_sizes_are_rejected(value: object) -> None:
     with pytest.raises(ValueError, match="size"):
         parse_size(value)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ def test_what_is_too_long_for_a_host_is_reported_in_numbers(host: str, want: str
 
 
 @pytest.mark.parametrize("host", ["a.com", "*", "*.a.com", "*a.com", "a_b.com:80", "[::1]", "A.com."])
-def test_what_gateways_take_is_a_host(host: str) -> None:
+def test_hosts_that_gateways_accept_are_valid(host: str) -> None:
     assert host_mistake(host) == ""
 
 

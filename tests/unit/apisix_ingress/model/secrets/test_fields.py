@@ -95,7 +95,7 @@ def test_what_may_be_a_secret_or_code_is_hidden(place: Place, name: str, value: 
     assert place.hides(name, value, {name: value})
 
 
-def test_key_is_private_by_its_name_or_beside_a_certificate() -> None:
+def test_a_key_is_private_by_its_name_or_next_to_a_certificate() -> None:
     assert is_private_key("client_key", {})
     assert is_private_key("client_rsa_private_key", {})
     assert is_private_key("key", {"cert": "x"})
@@ -105,7 +105,7 @@ def test_key_is_private_by_its_name_or_beside_a_certificate() -> None:
 @pytest.mark.parametrize(
     "name", ["pw", "db_pw", "passcode", "userPasscode", "pin", "card-pin", "X-Backend-Auth", "x-auth"]
 )
-def test_short_name_of_a_secret_counts(name: str) -> None:
+def test_short_names_of_secrets_are_recognized(name: str) -> None:
     assert ANYWHERE.hides(name, "x", {})
 
 

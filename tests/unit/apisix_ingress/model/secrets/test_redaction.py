@@ -34,7 +34,7 @@ def test_value_under_a_name_like_a_secret_is_masked(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["record", "keys", "object", "secret_name", "token_count", "monkey", "path"])
-def test_other_names_are_left_alone(name: str) -> None:
+def test_other_names_are_not_changed(name: str) -> None:
     assert sanitize_mapping({name: "value"}) == {name: "value"}
 
 

@@ -13,7 +13,7 @@ def ripe(delays: DelayingHeap[str], now: float) -> list[tuple[str, bool]]:
     return found
 
 
-def test_keys_come_in_the_order_of_their_times() -> None:
+def test_keys_are_returned_in_the_order_of_their_times() -> None:
     delays = DelayingHeap[str]()
     for key, due in (("c", 3), ("a", 1), ("b", 2)):
         assert delays.put(key, due, urgent=False)
@@ -21,7 +21,7 @@ def test_keys_come_in_the_order_of_their_times() -> None:
     assert len(delays) == 0
 
 
-def test_the_earliest_time_counts_and_urgency_stays() -> None:
+def test_the_earliest_time_is_used_and_urgency_is_kept() -> None:
     delays = DelayingHeap[str]()
     assert delays.put("a", 5, urgent=False)
     assert not delays.put("a", 9, urgent=True)
@@ -38,7 +38,7 @@ def test_a_removed_key_is_not_handed_out_when_it_is_due() -> None:
     assert ripe(delays, 9) == []
 
 
-def test_flapping_key_with_long_delays_costs_no_memory() -> None:
+def test_a_flapping_key_with_long_delays_takes_no_memory() -> None:
     delays = DelayingHeap[str]()
     for _ in range(10_000):
         delays.put("a", 1e6, urgent=False)

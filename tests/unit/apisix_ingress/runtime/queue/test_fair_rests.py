@@ -16,7 +16,7 @@ def test_group_rests_as_long_as_it_worked_and_others_do_not() -> None:
     assert rests._until == {}
 
 
-def test_short_work_costs_no_rest() -> None:
+def test_short_work_needs_no_rest() -> None:
     rests = FairRests(clock=FakeClock())
     assert not rests.worked("a", LONG_SECONDS / 2)
     assert rests.left("a") == 0.0

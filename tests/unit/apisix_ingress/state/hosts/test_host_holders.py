@@ -46,7 +46,7 @@ def test_holders_below_a_wildcard_are_known_and_their_end_is_heard_of() -> None:
     assert heard == [holder_read("x.shop.test"), below_read("*.shop.test"), below_read("*.test")]
 
 
-def test_host_is_given_to_who_has_it_in_a_gateway() -> None:
+def test_a_host_belongs_to_its_owner_in_a_gateway() -> None:
     holders, heard = settled()
     holders.claim(A1, ["x.test"])
     holders.give("x.test", "b")

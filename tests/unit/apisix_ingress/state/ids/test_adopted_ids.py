@@ -100,7 +100,7 @@ def test_long_names_are_recognized_by_their_shortened_form(limit: int) -> None:
     assert alone.ids.holder(slot) is None
 
 
-def test_name_that_somebody_edited_by_hand_counts_as_none() -> None:
+def test_a_manually_edited_name_is_ignored() -> None:
     found = Gateways({FIRST: OLD, SECOND: YOUNG})
     found.say((SHORT, "edited"))
     assert found.short() == [FIRST]

@@ -126,7 +126,7 @@ def test_oldest_of_the_rest_gets_the_short_id_until_the_table_is_settled() -> No
     assert table.short((SECOND, THIRD)) == [THIRD]
 
 
-def test_owner_that_turns_out_to_be_younger_counts_as_that() -> None:
+def test_an_owner_that_becomes_younger_is_treated_as_younger() -> None:
     table = Table()
     table.use(FIRST, OLD)
     table.use(SECOND, MIDDLE)

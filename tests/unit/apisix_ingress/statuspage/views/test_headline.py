@@ -66,7 +66,7 @@ async def test_an_unreachable_gateway_is_listed_first() -> None:
     assert detail.startswith("10.0.0.9:9180: Connection refused. Writes are paused.")
 
 
-async def test_route_that_is_on_its_way_is_no_problem() -> None:
+async def test_a_pending_route_is_not_a_problem() -> None:
     harness = make_harness(service(), ENDPOINTS, shop(), shop("two", "b.example.org"))
     harness.clusters[0].states[harness.record("routes", "default_two_rule")] = PENDING
     assert await headline_of(harness) == ("busy", "1 of 2 routes not live yet", "Writing to 1 gateway cluster.")
@@ -97,7 +97,7 @@ async def test_start_and_empty_world_are_no_problems() -> None:
         ({"ingressClassName": "apisix", "rules": []}, "The served objects define no route: check their rules.", ""),
     ],
 )
-async def test_page_without_routes_says_what_is_missing_and_the_next_command(
+async def test_a_page_without_routes_shows_the_missing_part_and_the_next_command(
     spec: dict[str, Any], detail: str, command: str
 ) -> None:
     harness = make_harness(make("Ingress", "web", spec=spec))

@@ -90,7 +90,7 @@ async def test_route_that_an_earlier_process_left_in_a_gateway_is_told() -> None
     }
 
 
-async def test_host_is_partial_if_one_of_two_clusters_is_away() -> None:
+async def test_a_host_is_partial_if_one_of_two_clusters_is_unreachable() -> None:
     away = RecordState("unreachable", "10.0.0.9:9180: Connection refused")
     down = ScriptedCluster("down", taken_over=False, outage=AWAY)
     harness = make_harness(service(), ENDPOINTS, shop(), clusters=[ScriptedCluster("up"), down])
@@ -188,7 +188,7 @@ async def test_host_of_ingress_nginx_leads_to_its_ingresses() -> None:
 
 
 @pytest.mark.parametrize("page", ["hosts", "problems", "certificates", "changes", "gateway-api"])
-async def test_the_list_of_an_empty_cluster_says_so(page: str) -> None:
+async def test_the_list_of_an_empty_cluster_has_a_note(page: str) -> None:
     async with served(make_harness()) as harness:
         assert (await harness.data(page))["total"] == 0
         assert (await harness.ask(f"/status/{page}?q=nothing")).status == 200

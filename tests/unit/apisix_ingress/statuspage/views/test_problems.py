@@ -77,7 +77,7 @@ async def test_warnings_of_one_code_are_one_entry_with_their_messages() -> None:
     assert [each["object"]["namespace"] for each in group["more"]] == ["three", "two"]
 
 
-async def test_problem_says_since_when() -> None:
+async def test_a_problem_has_its_start_time() -> None:
     broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
     harness = make_harness(broken)
     owner = ObjectKey("ApisixRoute", "default", "broken")
@@ -125,6 +125,6 @@ async def test_certificate_that_expired_is_a_problem_with_its_secret() -> None:
     assert pair.key.splitlines()[1] not in page
 
 
-async def test_upstream_that_no_route_uses_is_no_problem() -> None:
+async def test_an_unused_upstream_is_not_a_problem() -> None:
     async with served(make_harness(service(), make("ApisixUpstream", "web", spec={}))) as harness:
         assert (await harness.data("problems"))["items"] == []

@@ -45,7 +45,7 @@ def test_valid_ingress_is_allowed_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT", ""])
-def test_what_is_neither_made_nor_changed_is_allowed(operation: str) -> None:
+def test_other_operations_than_create_and_update_are_allowed(operation: str) -> None:
     review = make_review(manifest({"http": 7}))
     assert make_checks().verdict(replace(review, operation=operation)) == ALLOWED
 
@@ -63,7 +63,7 @@ def test_status_is_ignored() -> None:
         ("Secret", "", "secrets is not supported by this webhook: it was not checked"),
     ],
 )
-def test_kind_that_is_not_ours_is_allowed_with_a_warning(kind: str, group: str, want: str) -> None:
+def test_a_foreign_kind_is_allowed_with_a_warning(kind: str, group: str, want: str) -> None:
     review = make_review({"kind": kind, "metadata": {"name": "web"}}, group=group)
     assert make_checks().verdict(review) == Verdict(warnings=(want,))
 
@@ -133,7 +133,7 @@ def test_object_that_cannot_be_read_is_denied() -> None:
     assert ask(make_checks(make_service()), manifest(route_spec()), broken) == ALLOWED
 
 
-def test_object_whose_name_is_made_up_later_is_checked() -> None:
+def test_an_object_with_a_generated_name_is_checked() -> None:
     item = manifest({"http": 7}, name="", generateName="web-")
     assert ask(make_checks(), item).denials == ("spec.http: must be a list (lines that start with -): HTTP rules",)
 
@@ -154,7 +154,7 @@ def test_class_may_be_given_to_an_object_without_one(kind: str, spec: JsonObject
     assert ask(checks, new, manifest(spec, kind=kind, name=named(kind))) == ALLOWED
 
 
-def test_class_may_not_be_changed_to_ours_either() -> None:
+def test_a_class_may_not_be_changed_to_the_controllers_either() -> None:
     checks = make_checks(options=Options(ingress_class="apisix"))
     old, new = (manifest({**route_spec(), "ingressClassName": name}) for name in ("theirs", "apisix"))
     assert ask(checks, new, old) == Verdict((CLASS_CHANGED,))
@@ -171,7 +171,7 @@ def test_class_of_an_ingress_may_be_changed() -> None:
     assert ask(make_checks(), manifest({**INGRESS, "ingressClassName": "nginx"}, kind="Ingress"), old) == ALLOWED
 
 
-def test_what_is_not_changed_is_not_judged() -> None:
+def test_unchanged_fields_are_not_checked() -> None:
     broken = {"http": [rule(match={})]}
     old, labelled = manifest(broken), manifest(broken, labels={"a": "b"}, finalizers=["x/y"])
     assert ask(make_checks(), labelled, old) == ALLOWED
@@ -199,7 +199,7 @@ def test_check_leaves_no_trace_in_the_world() -> None:
     assert tuple(world.dependents.of(make_service().meta.key)) == (route.meta.key,)
 
 
-def test_gateway_that_never_answered_costs_the_plugin_check_alone() -> None:
+def test_a_gateway_that_never_responded_disables_only_the_plugin_check() -> None:
     checks = make_checks(make_service(), books={"default": None})
     got = ask(checks, manifest(route_spec(plugin("no-such-plugin"))))
     want = "plugins were not checked: the schemas of gateway cluster default are unknown at present"

@@ -128,7 +128,7 @@ def test_update_is_denied_for_what_it_brings_in_and_not_for_what_was_there() -> 
     assert verdict("ApisixTls", tls("one"), rival, old=tls("two")).denials == taken("ApisixTls default/old")
 
 
-def test_certificate_of_an_object_that_is_not_ours_is_ignored() -> None:
+def test_the_certificate_of_a_foreign_object_is_ignored() -> None:
     options = Options(ingress_class="apisix", namespace_selector=parse_selector("team=a"))
     spaces = (make_namespace(labels={"team": "a"}), make_namespace("other"))
     foreign = stored({**tls("two"), "ingressClassName": "theirs"}, name="foreign")

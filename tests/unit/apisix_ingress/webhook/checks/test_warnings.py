@@ -16,7 +16,7 @@ from tests.unit.apisix_ingress.webhook.worlds import (
 from translation.core.options import Options
 
 
-def test_route_may_come_before_everything_it_refers_to() -> None:
+def test_a_route_may_be_created_before_its_references() -> None:
     spec = {
         "http": [
             rule(plugin("limit-count", secretRef="late"), plugin_config_name="late"),

@@ -110,7 +110,7 @@ async def test_schemas_are_unknown_from_the_first_failure_to_the_next_success(er
     assert cached.plugins() is not None
 
 
-async def test_age_is_that_of_the_last_answer() -> None:
+async def test_the_age_is_that_of_the_last_response() -> None:
     cached = Cached()
     await cached.cache.refresh()
     cached.gateway.answers[f"{BULK}http"] = GatewayUnavailable("no response")

@@ -38,7 +38,7 @@ def test_response_rewrite_filters_the_body(gateway: DevGateway, ports: dict[str,
     assert get(gateway, "/p")[2]["upstream"] == "1"
 
 
-def test_cors_answers_preflight_and_marks_answers(gateway: DevGateway, ports: dict[str, int]) -> None:
+def test_cors_responds_to_preflights_and_sets_headers(gateway: DevGateway, ports: dict[str, int]) -> None:
     route(gateway, ports, cors={"allow_origins": "http://a.com", "allow_methods": "GET"})
     status, headers, _ = get(gateway, "/p", {"Origin": "http://a.com"}, method="OPTIONS")
     assert (status, headers["Access-Control-Allow-Methods"]) == (200, "GET")

@@ -54,5 +54,5 @@ from e2e.devgateway.schemas.validator import check
         ),
     ],
 )
-def test_error_is_worded_as_the_gateway_words_it(schema: dict[str, Any], value: Any, want: str | None) -> None:
+def test_errors_have_the_wording_of_the_gateway(schema: dict[str, Any], value: Any, want: str | None) -> None:
     assert check(schema, value) == want

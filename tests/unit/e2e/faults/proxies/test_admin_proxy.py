@@ -169,7 +169,7 @@ def test_a_stopped_gateway_breaks_the_connection(gateway: DevGateway, tmp_path: 
         assert (entry.status, entry.response) == (None, None)
 
 
-def test_what_a_gateway_has_done_is_noted_when_its_answer_is_yet_to_come(tmp_path: Path) -> None:
+def test_requests_are_in_the_journal_before_their_responses(tmp_path: Path) -> None:
     done, answer = threading.Event(), threading.Event()
 
     class Slow(http.server.BaseHTTPRequestHandler):

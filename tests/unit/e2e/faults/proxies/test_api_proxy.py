@@ -96,9 +96,7 @@ async def test_without_rules_every_request_passes_and_is_logged(
     assert [line["status"] for line in proxy.log.lines("answer")] == [200, 201, 404]
 
 
-async def test_status_is_answered_with_a_time_to_wait_and_runs_out(
-    proxy: ApiProxy, session: aiohttp.ClientSession
-) -> None:
+async def test_a_status_fault_sends_retry_after_and_runs_out(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
     proxy.play({"match": {"verb": "list"}, "action": "status", "status": 429, "retry_after": 3, "times": 1})
     async with session.get(SECRETS) as reply:
         assert (reply.status, reply.headers["Retry-After"], (await reply.json())["code"]) == (429, "3", 429)
@@ -116,7 +114,7 @@ async def test_connection_breaks_before_or_after_the_work(
     assert (server.get("secrets", "three") is not None) == carried_out
 
 
-async def test_request_hangs_until_the_rule_goes(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
+async def test_a_request_hangs_until_the_rule_is_removed(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
     proxy.play({"action": "hang"})
     asking = asyncio.create_task(session.get(SECRETS).__aenter__())
     await until(lambda: len(proxy.log.lines("fault")) == 1, "a fault")
@@ -131,7 +129,7 @@ async def test_request_hangs_until_the_rule_goes(proxy: ApiProxy, session: aioht
     assert await names(session) == ["one", "two"]
 
 
-async def test_late_and_last_answers_are_whole(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
+async def test_late_and_last_responses_are_complete(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
     proxy.play(
         {"action": "delay", "seconds": [0.01, 0.02], "times": 1},
         {"action": "close", "times": 1},
@@ -189,7 +187,7 @@ async def test_watch_is_cut_inside_a_line(proxy: ApiProxy, session: aiohttp.Clie
         ({"action": "end"}, ""),
     ],
 )
-async def test_watch_ends_as_the_rule_says(
+async def test_a_watch_ends_as_the_rule_specifies(
     proxy: ApiProxy, session: aiohttp.ClientSession, rule: dict[str, Any], want: str
 ) -> None:
     async with session.get(WATCH) as reply:
@@ -224,7 +222,7 @@ async def test_an_unread_watch_uses_up_no_rule(proxy: ApiProxy, session: aiohttp
         assert await other.content.read() == b""
 
 
-async def test_long_lines_come_through_whole(
+async def test_long_lines_are_forwarded_completely(
     proxy: ApiProxy, session: aiohttp.ClientSession, server: FakeApiServer
 ) -> None:
     large = "x" * 1_400_000

@@ -95,13 +95,13 @@ def test_a_broken_file_keeps_the_rules_and_reports_the_reason(rules: RuleFile) -
         "drop",
     ],
 )
-def test_what_is_not_a_rule_is_refused(rules: RuleFile, raw: object) -> None:
+def test_invalid_rules_are_rejected(rules: RuleFile, raw: object) -> None:
     with pytest.raises(RuleError):
         rules.write([raw])  # type: ignore[list-item]
     assert not rules.path.exists()
 
 
-def test_log_says_who_did_what_and_is_filtered(tmp_path: Path) -> None:
+def test_the_log_has_senders_and_actions_and_can_be_filtered(tmp_path: Path) -> None:
     log = FaultLog(tmp_path / "log.jsonl", "proxy")
     assert log.lines() == []
     log.note("request", verb="list")

@@ -14,7 +14,7 @@ def test_without_the_setting_an_nginx_ingress_yields_no_record() -> None:
     assert not translated(ingress("web", ("/", "Prefix")), options=Options()).records
 
 
-def test_a_prefix_path_matches_whole_segments_and_the_host_answers_404_elsewhere() -> None:
+def test_a_prefix_path_matches_whole_segments_and_other_paths_get_404() -> None:
     got = routes(translated(ingress("web", ("/foo", "Prefix"))))
 
     served = {tuple(body["uris"]) for body in got if body.get("upstream_id")}
@@ -32,7 +32,7 @@ def test_a_regular_expression_makes_patterns_of_every_path_of_the_host() -> None
     assert all(body["uris"] == ["/*"] and body["vars"][0][1] == "~*" for body in got)
 
 
-def test_of_one_host_and_path_the_oldest_ingress_wins() -> None:
+def test_the_oldest_ingress_wins_a_host_and_path() -> None:
     newer = ingress("newer", ("/", "Prefix"), age=2, upstream_vhost="newer.test")
     older = ingress("older", ("/", "Prefix"), age=1, upstream_vhost="older.test")
 
@@ -41,7 +41,7 @@ def test_of_one_host_and_path_the_oldest_ingress_wins() -> None:
     assert {body["plugins"]["proxy-rewrite"]["host"] for body in got} == {"older.test"}
 
 
-def test_an_ingress_with_an_invalid_value_leaves_the_rest_of_the_host_alone() -> None:
+def test_an_ingress_with_an_invalid_value_does_not_affect_the_rest_of_the_host() -> None:
     bad = ingress("bad", ("/bad", "Prefix"), age=1, permanent_redirect="two words")
 
     outcome = translated(ingress("web", ("/good", "Prefix")), bad)

@@ -12,7 +12,7 @@ from tests.unit.translation.nginx.host.bodies import SECRET, routes, status
 from tests.unit.translation.nginx.objects import OPTIONS, ingress, translated
 
 
-def test_a_path_whose_protection_cannot_be_made_answers_503() -> None:
+def test_a_path_without_working_protection_results_in_503() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), enable_modsecurity="true")))
 
     assert {status(body) for body in got} == {503}

@@ -134,7 +134,7 @@ def test_shared_names_are_those_of_the_plugin_configs_namespace() -> None:
     assert got.records[0].body["plugins"]["limit-count"]["group"] == "default/g"
 
 
-def test_webhook_says_what_the_translation_says() -> None:
+def test_the_webhook_agrees_with_the_translation() -> None:
     spec = {"http": [rule(plugins=[{**AUTH, "enable": True}])]}
     got = ask(make_checks(make_service(), options=TENANT, books={}), manifest(spec))
     said = [str(problem) for problem in translate(route(*spec["http"])).problems]

@@ -98,7 +98,7 @@ def test_reasons_read_as_sentences(name: str) -> None:
     assert all(rule.reason[:1].islower() for rule in plugin.rules if rule.kind is Kind.REFUSED)
 
 
-def test_a_new_field_of_a_gateway_is_noticed() -> None:
+def test_a_new_field_of_a_gateway_is_detected() -> None:
     found = inventory(
         {"plugins": {"cors": {"schema": {"properties": {"brand_new": {"type": "string"}}}}}, "stream_plugins": {}}
     )

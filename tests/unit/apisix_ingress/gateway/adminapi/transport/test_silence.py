@@ -80,7 +80,7 @@ async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         await asyncio.sleep(SILENCE / 2)
 
 
-def test_list_of_a_gateway_that_never_answers_is_given_up_after_its_silence() -> None:
+def test_a_list_without_a_response_is_given_up_after_its_silence() -> None:
     got = seconds_to_notice(say_nothing)
     assert SILENCE <= got <= SILENCE + 1
 

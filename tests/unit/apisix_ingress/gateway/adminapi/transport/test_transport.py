@@ -208,7 +208,7 @@ def full_backlog() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-async def test_connection_that_does_not_come_about_is_a_connect_timeout(full_backlog: str) -> None:
+async def test_a_connection_that_is_not_established_is_a_connect_timeout(full_backlog: str) -> None:
     async with both_clients(timeout=QUICK) as (ours, theirs):
         got = [await outcome(client, "PUT", full_backlog) for client in (ours, theirs)]
     assert got == ["ConnectTimeout", "ConnectTimeout"]

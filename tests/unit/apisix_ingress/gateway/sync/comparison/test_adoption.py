@@ -109,7 +109,7 @@ async def test_cluster_that_was_read_first_waits_for_what_the_others_have() -> N
 
 
 @pytest.mark.parametrize("reachable", [True, False])
-async def test_cluster_that_does_not_answer_is_not_waited_for_long(reachable: bool) -> None:
+async def test_a_cluster_that_does_not_respond_delays_others_only_briefly(reachable: bool) -> None:
     scene = Scene()
     scene.reachable = reachable
     scene.adoptions.add(scene)

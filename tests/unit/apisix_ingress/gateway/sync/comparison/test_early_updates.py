@@ -213,7 +213,7 @@ async def test_a_wide_id_is_updated_as_well() -> None:
 
 
 @on_stage
-async def test_a_write_without_an_answer_is_repeated_when_everything_is_translated() -> None:
+async def test_a_write_without_a_response_is_repeated_when_everything_is_translated() -> None:
     stage = restarted(Nodes(team_web0_80=["10.0.0.2"]))
     failing = FailingBackend(stage, FIRST, GatewayUnavailable("no response", sent=True))
     async with stage.running(ready=False):

@@ -81,7 +81,7 @@ async def test_a_gateway_that_stores_records_unchanged_is_not_queried() -> None:
     ("version", "want"),
     [("APISIX/3.9.0", True), ("APISIX/2.15.3", True), ("APISIX", True), ("", True), ("APISIX/3.14", False)],
 )
-def test_version_says_who_fills_in(version: str, want: bool) -> None:
+def test_the_version_determines_who_fills_in_defaults(version: str, want: bool) -> None:
     assert adds_defaults(version) is want
 
 
@@ -137,7 +137,7 @@ def test_each_kind_has_the_schema_of_its_place(
 
 
 @on_stage
-async def test_secret_that_a_gateway_made_up_is_left_alone() -> None:
+async def test_a_secret_that_a_gateway_generated_is_kept() -> None:
     gateway = Gateway({"schema/consumer": {}, HTTP: {"jwt-auth": {"consumer_schema": SOME}}})
     record = make_record(RecordKey("consumers", "jack"), username="jack", plugins={"jwt-auth": {"key": "k"}})
     made_up: dict[str, Any] = {"key": "k", "a": 1, "secret": "made-up"}

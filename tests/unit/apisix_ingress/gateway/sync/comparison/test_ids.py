@@ -22,7 +22,7 @@ SHORT, WIDE = RecordKey("upstreams", short_id(VICTIM)), RecordKey("upstreams", w
 
 
 @on_stage
-async def test_record_that_somebody_made_since_the_last_audit_is_neither_overwritten_nor_deleted() -> None:
+async def test_a_foreign_record_since_the_last_audit_is_neither_overwritten_nor_deleted() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(30)
@@ -49,7 +49,7 @@ async def test_a_record_is_written_once_the_foreign_record_is_deleted() -> None:
 
 
 @on_stage
-async def test_an_equal_unknown_record_of_ours_is_not_rewritten() -> None:
+async def test_an_equal_unknown_managed_record_is_not_rewritten() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(30)
@@ -71,7 +71,7 @@ async def test_first_sync_and_changes_of_records_that_are_known_take_no_look() -
 
 
 @on_stage
-async def test_record_made_by_hand_soon_after_a_list_is_left_alone() -> None:
+async def test_a_manual_record_soon_after_a_list_is_kept() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         await asyncio.sleep(FREE_SECONDS + 0.5)

@@ -95,7 +95,7 @@ async def test_audit_does_not_misjudge_what_is_written_meanwhile() -> None:
 
 
 @on_stage
-async def test_the_effect_of_our_unanswered_writes_is_not_drift() -> None:
+async def test_the_effect_of_unacknowledged_writes_is_not_drift() -> None:
     keys = [RecordKey("upstreams", f"n{n}") for n in range(60)]
     stage = Stage([make_record(key) for key in keys])
     async with stage.running():

@@ -47,7 +47,7 @@ async def test_audit_of_a_gateway_that_fills_in_defaults_writes_nothing() -> Non
 
 
 @on_stage
-async def test_change_by_hand_among_defaults_is_put_right() -> None:
+async def test_a_manual_change_among_defaults_is_repaired() -> None:
     stage = filling()
     async with stage.running():
         kept = dict(stage.gateway.stored)
@@ -61,7 +61,7 @@ async def test_change_by_hand_among_defaults_is_put_right() -> None:
 
 
 @on_stage
-async def test_default_that_a_user_wrote_down_counts_as_equal_and_another_value_is_written() -> None:
+async def test_an_explicit_default_is_equal_and_another_value_is_written() -> None:
     stage = filling()
     async with stage.running():
         pass

@@ -125,7 +125,7 @@ async def test_kind_that_is_lost_alone_is_written_again_before_the_next_audit() 
 
 @pytest.mark.parametrize("change", ["new", "edited", "edited and back", "deleted"])
 @pytest.mark.parametrize("is_known", [True, False])
-def test_older_backup_is_put_right_within_ten_seconds(play: Play, change: str, is_known: bool) -> None:
+def test_an_older_backup_is_repaired_within_ten_seconds(play: Play, change: str, is_known: bool) -> None:
     """With `is_known`, a check or an audit has seen the last change; otherwise it is more recent."""
 
     async def story() -> None:
@@ -157,7 +157,7 @@ def test_older_backup_is_put_right_within_ten_seconds(play: Play, change: str, i
 
 
 @on_stage
-async def test_backup_that_is_older_than_what_another_process_wrote_is_put_right() -> None:
+async def test_a_backup_older_than_writes_of_another_process_is_repaired() -> None:
     records = many(30)
     stage = Stage(records, stored=records[:-1])
     stage.gateway.revisions = {record.key: number for number, record in enumerate(records[:-1], 1)}
@@ -171,7 +171,7 @@ async def test_backup_that_is_older_than_what_another_process_wrote_is_put_right
 
 
 @on_stage
-async def test_check_costs_a_few_reads_and_no_list_and_no_write() -> None:
+async def test_a_check_needs_few_reads_and_no_list_or_write() -> None:
     stage = Stage([*many(300), UPSTREAM_RECORD, RULE])
     async with stage.running():
         await asyncio.sleep(1.0)
@@ -206,7 +206,7 @@ async def test_slow_cluster_and_one_that_fails_some_requests_are_not_down() -> N
 
 
 @on_stage
-async def test_cluster_that_changes_what_it_keeps_is_not_audited_for_it_again_and_again() -> None:
+async def test_a_cluster_that_modifies_records_is_not_audited_repeatedly() -> None:
     stage = Stage([UPSTREAM_RECORD])
     stage.backend.get = altered(stage)  # type: ignore[method-assign, assignment]
     async with stage.running():

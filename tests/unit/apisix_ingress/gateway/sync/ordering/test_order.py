@@ -52,7 +52,7 @@ async def test_equal_records_are_adopted_without_a_write() -> None:
 
 
 @on_stage
-async def test_what_a_record_names_is_written_first_and_deleted_last() -> None:
+async def test_references_of_a_record_are_written_first_and_deleted_last() -> None:
     stage = Stage([ROUTE_RECORD, UPSTREAM_RECORD])
     async with stage.running():
         stage.want()
@@ -102,7 +102,7 @@ async def test_urgent_record_overtakes_a_cold_sync() -> None:
 
 
 @on_stage
-async def test_flapping_record_costs_a_burst_and_two_writes_a_second() -> None:
+async def test_a_flapping_record_causes_a_burst_and_two_writes_per_second() -> None:
     stage = Stage()
     async with stage.running():
         for n in range(500):
@@ -139,7 +139,7 @@ async def test_record_for_existing_ones_only_is_updated_but_not_created() -> Non
 
 
 @on_stage
-async def test_draining_waits_for_what_is_queued_but_not_for_ever() -> None:
+async def test_draining_waits_for_queued_writes_but_not_forever() -> None:
     stage = Stage()
     async with stage.running():
         stage.want(*many(50))

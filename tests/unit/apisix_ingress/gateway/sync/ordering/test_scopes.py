@@ -42,13 +42,11 @@ def make_route(key: RecordKey, *hosts: str, **body: Any) -> Record:
         ("", "other.test", True),
     ],
 )
-def test_route_waits_for_routes_of_other_namespaces_that_may_answer_for_its_host(
-    old: str, new: str, want: bool
-) -> None:
+def test_a_route_waits_for_routes_of_other_namespaces_with_its_host(old: str, new: str, want: bool) -> None:
     assert waits(make_route(OLD, *filter(None, [old])), make_route(NEW, *filter(None, [new]))) is want
 
 
-def test_host_of_an_ingress_counts_like_the_hosts_of_a_route() -> None:
+def test_the_host_of_an_ingress_is_treated_like_the_hosts_of_a_route() -> None:
     assert waits(make_record(OLD, host="shop.test"), make_route(NEW, "shop.test", "other.test"))
     assert not waits(make_record(OLD, host="shop.test"), make_record(NEW, host="other.test"))
 

@@ -74,7 +74,7 @@ def holders(stage: Stage) -> list[RecordKey]:
 
 
 @on_stage
-async def test_of_records_written_together_the_oldest_has_what_one_alone_may_have() -> None:
+async def test_the_oldest_of_several_new_records_gets_an_exclusive_value() -> None:
     stage = Stage()
     Lagging(stage)
     async with stage.running():

@@ -62,7 +62,7 @@ class Belated:
 
 
 @pytest.mark.parametrize("record", [UPSTREAM_RECORD, RULE], ids=lambda record: record.key.kind)
-def test_what_was_deleted_and_written_late_is_deleted_again_within_seconds(play: Play, record: Record) -> None:
+def test_a_late_write_of_a_deleted_record_is_deleted_within_seconds(play: Play, record: Record) -> None:
     async def story() -> None:
         stage = Stage()
         async with stage.running():
@@ -81,7 +81,7 @@ def test_what_was_deleted_and_written_late_is_deleted_again_within_seconds(play:
 
 
 @on_stage
-async def test_an_older_body_that_was_written_late_gives_way_to_the_newer_one() -> None:
+async def test_an_older_body_written_late_is_replaced_by_the_newer_one() -> None:
     stage = Stage()
     async with stage.running():
         late = Belated(stage, UPSTREAM_RECORD)

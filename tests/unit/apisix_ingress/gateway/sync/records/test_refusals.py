@@ -49,7 +49,7 @@ async def test_rejected_record_is_tried_again_after_a_while() -> None:
 
 
 @on_stage
-async def test_rejected_update_leaves_the_old_version_for_those_that_name_it() -> None:
+async def test_a_rejected_update_keeps_the_old_version_for_its_referrers() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         stage.want(make_record(UPSTREAM, bad=True), ROUTE_RECORD)
@@ -60,7 +60,7 @@ async def test_rejected_update_leaves_the_old_version_for_those_that_name_it() -
 
 
 @on_stage
-async def test_a_record_waits_for_a_rejected_one_and_says_why() -> None:
+async def test_a_record_waits_for_a_rejected_one_and_reports_why() -> None:
     stage = Stage([make_record(UPSTREAM, bad=True), ROUTE_RECORD])
     async with stage.running():
         want = RecordState("waiting", "waits for upstreams/u1, which the gateway rejected: upstreams/u1 is bad")
@@ -103,7 +103,7 @@ async def test_record_waits_for_one_that_does_not_exist() -> None:
 
 
 @on_stage
-async def test_bug_in_a_write_is_retried_and_counts_as_lost() -> None:
+async def test_a_bug_in_a_write_is_retried_and_treated_as_a_lost_write() -> None:
     stage = Stage([UPSTREAM_RECORD])
     failing = FailingBackend(stage, UPSTREAM, ValueError("bug"))
     async with stage.running():
@@ -164,7 +164,7 @@ async def test_refused_delete_is_tried_again_since_the_gateways_guard_lags_behin
 
 
 @on_stage
-async def test_record_of_others_under_our_id_is_left_alone() -> None:
+async def test_a_foreign_record_under_a_desired_id_is_kept() -> None:
     theirs = {"id": "u1", "nodes": {"x:1": 1}}
     stage = Stage([UPSTREAM_RECORD])
     stage.gateway.stored[UPSTREAM] = theirs
@@ -179,7 +179,7 @@ async def test_record_of_others_under_our_id_is_left_alone() -> None:
 
 
 @on_stage
-async def test_a_foreign_record_under_our_id_is_reported_once_per_change_of_the_object() -> None:
+async def test_a_foreign_record_under_a_desired_id_is_reported_once_per_change_of_the_object() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     stage = Stage([UPSTREAM_RECORD])
     stage.gateway.stored |= {UPSTREAM: {"id": "u1"}, OTHER: {"id": "u2"}}

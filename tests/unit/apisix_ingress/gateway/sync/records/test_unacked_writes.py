@@ -31,7 +31,7 @@ class Writes:
         return {slot.key: slot.may_be_overwritten for slot in slots if slot.may_be_overwritten > -math.inf}
 
 
-def test_an_audit_is_due_once_when_the_last_write_can_come_no_more() -> None:
+def test_an_audit_is_due_once_after_the_last_possible_write() -> None:
     writes = Writes()
     writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
     writes.acknowledged(UPSTREAM, LATER, 105)
@@ -40,7 +40,7 @@ def test_an_audit_is_due_once_when_the_last_write_can_come_no_more() -> None:
     assert [writes.unacked.come_due(now) for now in (115, 119.9, 120, 121)] == [False, False, True, False]
 
 
-def test_a_write_that_began_after_the_other_could_come_needs_no_audit() -> None:
+def test_a_write_after_the_end_of_the_other_needs_no_audit() -> None:
     writes = Writes()
     writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
     writes.acknowledged(UPSTREAM, None, 115)
@@ -48,7 +48,7 @@ def test_a_write_that_began_after_the_other_could_come_needs_no_audit() -> None:
     assert writes.may_be_overwritten == {}
 
 
-def test_one_write_counts_once_however_often_it_was_lost() -> None:
+def test_a_write_is_counted_once_however_often_it_was_lost() -> None:
     writes = Writes()
     writes.note(UPSTREAM, UPSTREAM_RECORD, 110)
     writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
@@ -69,7 +69,7 @@ def test_an_early_audit_schedules_another_one() -> None:
     assert writes.may_be_overwritten == {}
 
 
-def test_writes_that_can_come_no_more_are_forgotten_unless_another_one_is_in_flight() -> None:
+def test_expired_writes_are_forgotten_unless_another_one_is_in_flight() -> None:
     writes = Writes()
     table = writes.table
     writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
