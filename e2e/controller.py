@@ -94,7 +94,7 @@ class Controller:
         command: Sequence[str | Path] = [sys.executable, "-P", "-m", "apisix_ingress", "run", "--config", self.config]
         if manifests is not None:
             command = [*command, "--manifests", manifests]
-        # The election namespace of a process outside a Pod; the name tells two replicas apart in the Lease.
+        # The election namespace of a process outside a Pod; the name distinguishes two replicas in the Lease.
         env = {"POD_NAMESPACE": "default", "POD_NAME": name}
         self.process = Process(name, command, log=root / f"{name}.log", env=env)
 

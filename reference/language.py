@@ -1,15 +1,17 @@
 """`python -m reference.language [FILE ...]`: report phrases that docs/contributing/style.md rules out.
 
 Checks the prose of pages, change notes and the chart, the strings and docstrings of the product, the benchmarks and the
-generators of pages, and the docstrings of tests. Code in a page is skipped: blocks and `spans`. Vale was rejected: its
-package downloads a program on first use, and it does not check the string literals of a program.
+generators of pages, and the docstrings, comments and names of tests. Code in a page is skipped: blocks and `spans`.
+Vale was rejected: its package downloads a program on first use, and it does not check the string literals of a program.
 """
 
 import ast
 import bisect
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from reference.pages import ROOT
 
 PRODUCT = ("apisix_ingress", "providers", "translation", "crds", "benchmarks", "reference")
 TESTS = ("tests", "e2e")
-"""Folders of which only docstrings are checked: other strings are test data."""
+"""Folders of which docstrings, comments and names of tests are checked: other strings are test data."""
 # Recorded and external texts, which must not be reworded, and the patterns below with their test.
 FOREIGN = (
     "tests/golden/recorded",
@@ -105,6 +107,12 @@ BANNED: Mapping[str, str] = {
     r"\bso many\b": 'the number: "at most this many", "number of … after which"',
     r"\bin a circle\b": '"in a cycle"',
     r"\bneeds? a (?:person|look)\b": '"needs attention"',
+    r"\btried again\b": '"retried"',
+    r"\bunder way\b": '"in flight", "in progress"',
+    r"\bstands? still\b": '"stops", "does not advance"',
+    r"\bturn(?:s|ed)? away\b": '"rejects"',
+    r"\bthe other way round\b": '"in reverse", "vice versa"',
+    r"\bswitch(?:ed|es)? (?:off|on)\b": '"disabled", "enabled"',
 }
 _RULES = tuple((re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in BANNED.items())
 _ANY = re.compile("|".join(BANNED), re.IGNORECASE)
@@ -136,7 +144,9 @@ def _passages(file: str, text: str) -> Iterable[tuple[int, str]]:
     """Return the texts of a file, each with its first line."""
     if not file.endswith(".py"):
         return [(1, _prose(text) if file.endswith(".md") else text)]
-    return _docstrings(text) if file.split("/")[0] in TESTS else _strings(text)
+    if file.split("/")[0] not in TESTS:
+        return _strings(text)
+    return (*_docstrings(text), *_comments(text), *_names(text))
 
 
 def _matches(file: str, first: int, text: str) -> Iterator[Finding]:
@@ -182,6 +192,20 @@ def _docstrings(text: str) -> Iterator[tuple[int, str]]:
                 and isinstance(each.value.value, str)
             ):
                 yield each.lineno, each.value.value
+
+
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each comment of a module; those of several lines line by line."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("# ")
+
+
+def _names(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the words of the name of each test."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.lineno, node.name.removeprefix("test_").replace("_", " ")
 
 
 def sources(root: Path) -> list[str]:

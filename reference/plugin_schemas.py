@@ -40,7 +40,7 @@ def _trimmed(value: Any) -> Any:
 def _read(url: str, subsystem: str) -> Any:
     headers = {"X-API-KEY": os.environ.get("ADMIN_KEY", "")}
     request = Request(f"{url}/plugins?all=true&subsystem={subsystem}", headers=headers)
-    with urlopen(request, timeout=30) as answer:  # the gateway of whoever runs this
+    with urlopen(request, timeout=30) as answer:  # the gateway of the user
         return json.load(answer)
 
 

@@ -12,7 +12,7 @@ def relist(store: Store[Any], items: Iterable[Any]) -> None:
     for item in items:
         seen.add(item.meta.key)
         store.set(item)
-    for key in store.keys():  # noqa: SIM118  # a store is no mapping
+    for key in store.keys():  # noqa: SIM118  # a store is not a mapping
         if key not in seen:
             store.delete(key)
     store.synced = True

@@ -97,7 +97,7 @@ def test_a_store_is_a_dict_that_reports_each_difference_once(
         _apply(model, step)
         _drive(store, step)
         changed = {key for key in {*before, *model} if before.get(key) != model.get(key)}
-        assert {key: store.get(key) for key in store.keys()} == model  # noqa: SIM118 - a store is no mapping
+        assert {key: store.get(key) for key in store.keys()} == model  # noqa: SIM118 - a store is not a mapping
         assert sorted(read for read in heard if isinstance(read, ObjectKey)) == sorted(changed)
         touched = [item[key] for item in (before, model) for key in changed if key in item]
         assert {read for read in heard if isinstance(read, IndexKey)} == _index_values(touched)

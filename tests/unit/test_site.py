@@ -85,7 +85,7 @@ def test_links_out_of_the_documents_become_words() -> None:
     assert got == "See the rules, [here](scale.md), [nowhere](../no.md)."
 
 
-def test_versions_are_those_that_tests_run_with() -> None:
+def test_versions_are_the_tested_ones() -> None:
     found = versions()
     kubernetes = (PROJECT / "e2e" / "cluster" / "binaries" / "go.mod").read_text()
     helm = (PROJECT / "e2e" / "cluster" / "helm" / "go.mod").read_text()

@@ -229,7 +229,7 @@ def test_references_to_secrets_and_code_are_rejected_and_removed_from_the_gatewa
     )
 
 
-def test_the_admin_api_is_no_backend_if_internal_addresses_are_refused(stage: Stage) -> None:
+def test_the_admin_api_cannot_be_a_backend_if_internal_addresses_are_refused(stage: Stage) -> None:
     """Without the setting, a tenant reaches the gateway's own Admin API through the gateway."""
     own = stage.start()
     stage.serve()

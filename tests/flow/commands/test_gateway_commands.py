@@ -129,7 +129,7 @@ async def test_diff_shows_no_secret_of_either_side(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", ["diff", "orphans"])
-async def test_command_ends_with_a_line_if_the_gateway_refuses_or_is_away(cli: Cli, command: str) -> None:
+async def test_a_command_ends_with_one_line_if_the_gateway_rejects_it_or_is_unreachable(cli: Cli, command: str) -> None:
     async with FakeAdminApi() as gateway:
         refused = await cli.beside(command, "-f", MANIFESTS, "--admin-url", gateway.url, "--admin-key", "wrong")
         gateway.faults.append(AdminFault(path="routes", status=500))

@@ -70,7 +70,7 @@ async def test_an_unreachable_gateway_is_a_warning_until_it_recovers(tmp_path: P
         assert len(gateway.asked) == asked
         gateway.error = None
         async with asyncio.timeout(BOUND):
-            while (await client.ask(BAD))["allowed"]:  # noqa: ASYNC110  # the cache tries again by itself
+            while (await client.ask(BAD))["allowed"]:  # noqa: ASYNC110  # the cache retries automatically
                 await asyncio.sleep(0.05)
 
 

@@ -21,7 +21,7 @@ def name_of(path: Path) -> str:
     return ".".join(path.with_suffix("").parts)
 
 
-def test_modules_do_not_import_each_other_in_a_circle() -> None:
+def test_modules_do_not_import_each_other_in_a_cycle() -> None:
     (folder,) = map(Path, benchmarks.__path__)
     graph = {name_of(path.relative_to(folder)): set(imported(path)) for path in folder.rglob("*.py")}
     order = list(TopologicalSorter(graph).static_order())  # raises CycleError

@@ -37,6 +37,8 @@ def phrases(file: str, text: str) -> list[tuple[int, str]]:
         "Requests are answered with 404.",
         "At most so many records are read.",
         "Records wait for each other in a circle.",
+        "The write is tried again.",
+        "Status updates are switched off.",
     ],
 )
 def test_reports_phrases_that_the_guide_rules_out(text: str) -> None:
@@ -63,9 +65,9 @@ def test_finds_a_phrase_over_the_end_of_a_line() -> None:
     assert phrases("a.md", "One.\n\nkeyAuth goes\n  before it.\n") == [(3, "goes before it"), (3, "goes before")]
 
 
-def test_reads_only_docstrings_of_tests() -> None:
-    module = 'def test_it() -> None:\n    """Nobody reads it."""\n    assert got == "nobody"\n'
-    assert phrases("tests/unit/test_it.py", module) == [(2, "Nobody")]
+def test_reads_docstrings_comments_and_names_of_tests() -> None:
+    module = 'def test_nobody() -> None:\n    """Nobody reads it."""\n    assert got == "nobody"  # for nobody\n'
+    assert phrases("tests/unit/test_it.py", module) == [(1, "nobody"), (2, "Nobody"), (3, "nobody")]
     assert phrases("translation/it.py", module) == [(2, "Nobody"), (3, "nobody")]
 
 

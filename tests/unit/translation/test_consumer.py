@@ -136,7 +136,7 @@ def test_the_hold_names_the_consumer_even_if_the_spec_is_broken() -> None:
 
 
 @pytest.mark.parametrize("name", ["jack.user", "j" * 250])
-def test_a_username_that_gateways_refuse_makes_the_condition_false(name: str) -> None:
+def test_a_username_that_gateways_reject_makes_the_condition_false(name: str) -> None:
     got = translate(consumer(name, authParameter={"keyAuth": {"value": {"key": "k"}}}), name=name)
     assert codes(got) == [("degraded", "InvalidUsername", "metadata.name")]
     assert [record.key.id for record in got.records] == [f"default_{name}"]

@@ -69,7 +69,7 @@ def test_failed_route_claims_weakly_what_its_earlier_records_may_need() -> None:
     assert got.claims == (UpstreamClaim(other, 80, weak=True),)
 
 
-def test_holds_tell_the_routes_and_stream_routes_of_an_object() -> None:
+def test_holds_distinguish_routes_and_stream_routes_of_an_object() -> None:
     stream = {"name": "s", "protocol": "TCP", "match": {"ingressPort": 9100}, "backend": {"serviceName": "web"}}
     got = translate(route(rule(), stream=[stream, {"name": 7}, "junk"]))
     (routes, streams) = got.holds

@@ -208,7 +208,7 @@ def web_80(found: World) -> RecordKey:
     return RecordKey("upstreams", found.view().record_id("upstreams", "default_web_80"))
 
 
-def test_bad_settings_keep_the_record_of_before_but_for_its_nodes() -> None:
+def test_bad_settings_keep_the_previous_record_except_for_its_nodes() -> None:
     found = world(service(), slice_of([READY]), upstream(retries=3))
     claim(found, "a", PORT_80)
     before = {record.key: record for record in translate(found).records}

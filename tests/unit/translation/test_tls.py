@@ -86,7 +86,7 @@ def test_a_pair_that_does_not_match_is_not_published() -> None:
     assert (got.records, got.problems) == ((), (Problem("InvalidCertificate", message, "spec.secret"),))
 
 
-def test_a_secret_in_another_namespace_needs_a_grant_if_the_settings_say_so() -> None:
+def test_a_secret_in_another_namespace_needs_a_grant_if_the_settings_require_it() -> None:
     spec = apisix_tls(secret={"name": "cert", "namespace": "certs"})
     foreign = pair(namespace="certs")
     assert len(translate(spec, foreign).records) == 1

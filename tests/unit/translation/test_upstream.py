@@ -142,7 +142,7 @@ def test_client_certificate_is_sent_and_the_key_is_in_no_repr() -> None:
     assert one.key not in repr(got)
 
 
-def test_secret_of_another_namespace_needs_a_grant_if_the_settings_say_so() -> None:
+def test_secret_of_another_namespace_needs_a_grant_if_the_settings_require_it() -> None:
     one = pem(1)
     raw = upstream(**EXTERNAL, tlsSecret={"name": "secret", "namespace": "b"})
     found = world(raw, secret(namespace="b", tls__crt=one.certificate, tls__key=one.key))

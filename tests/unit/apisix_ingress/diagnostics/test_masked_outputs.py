@@ -276,7 +276,7 @@ def test_code_that_does_not_compile_is_not_repeated() -> None:
     )
 
 
-def test_marks_are_those_that_each_output_had() -> None:
+def test_marks_are_those_of_each_output() -> None:
     body = {"plugins": {"loki-logger": {"headers": {"X-Any": WORD}}}}
     assert shown_body(make_record(body=body), frozenset())["plugins"] == {"loki-logger": {"headers": REDACTED}}
     assert Mask().document(body)["plugins"] == {"loki-logger": {"headers": REDACTED}}

@@ -30,7 +30,7 @@ def test_wide_id_has_sixteen_hex_digits_and_differs_by_name() -> None:
     assert len(got) == 2
 
 
-def test_wide_id_stays_the_same_for_ever() -> None:
+def test_a_wide_id_never_changes() -> None:
     """A gateway keeps it over restarts and upgrades: the first 64 bits of the SHA-256."""
     assert names.wide_id("default_web_rule") == "3cda58ac059b748a"
 

@@ -35,7 +35,7 @@ def test_each_secret_in_use_is_shown_with_its_earliest_expiry() -> None:
     assert expiries(desired) == {("default", "one"): end(2040)}
 
 
-def test_only_so_many_are_shown_and_those_that_expire_first() -> None:
+def test_only_the_certificates_that_expire_first_are_shown() -> None:
     desired = World([]).desired
     late, soon = certificate(2040), certificate(2030)
     records = [ssl(f"late-{number}", late, f"late-{number}") for number in range(SHOWN + 50)]

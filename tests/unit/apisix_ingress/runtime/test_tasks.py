@@ -47,7 +47,7 @@ async def test_workers_handle_all_keys_and_end_when_the_queue_is_drained() -> No
     assert queue.is_idle
 
 
-async def test_so_many_workers_work_at_once_each_under_its_name() -> None:
+async def test_the_number_of_workers_is_as_configured_and_each_has_a_name() -> None:
     clock, names = FakeClock(), []
     queue = make_queue(clock)
 

@@ -36,7 +36,7 @@ def test_values_of_secrets_are_masked_wherever_they_stand() -> None:
     assert got["plugins"] == {"p": {REDACTED: f"x{REDACTED}y", "n": REDACTED, "l": [REDACTED, "abc", True]}}
 
 
-def test_body_nested_without_end_is_cut_off() -> None:
+def test_a_body_with_endless_nesting_is_cut_off() -> None:
     deep: dict[str, object] = {}
     for _ in range(500):
         deep = {"a": deep}

@@ -29,7 +29,7 @@ async def compared(old: Pods, new: Pods, probes: int = 1) -> list[Finding]:
     return await session.run([Probe("a.test", f"/{number}") for number in range(probes)], lambda _: None)
 
 
-async def test_pods_that_happen_to_respond_in_step_are_no_difference() -> None:
+async def test_pods_that_happen_to_respond_in_step_do_not_differ() -> None:
     unlucky = REPEATS + 1
 
     (got,) = await compared(Pods(*["a"] * unlucky, "b"), Pods(*["b"] * unlucky, "a"))

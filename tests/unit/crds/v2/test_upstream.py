@@ -43,7 +43,7 @@ def test_both_spellings_are_read_in_passive_checks_and_at_ports() -> None:
     assert check.passive.unhealthy.timeout_count == 3
 
 
-def test_certificates_of_probed_nodes_are_verified_unless_it_is_switched_off() -> None:
+def test_certificates_of_probed_nodes_are_verified_unless_disabled() -> None:
     assert active().strict_tls is True
     assert active(strictTLS=False).strict_tls is False
 

@@ -227,7 +227,7 @@ async def test_what_is_deleted_meanwhile_is_not_published(
         assert not harness.world.dependents.reads_of(key)
 
 
-async def test_ids_given_meanwhile_stay_with_those_that_have_them(
+async def test_ids_assigned_meanwhile_stay_with_their_names(
     harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.put_service()
@@ -244,7 +244,7 @@ async def test_ids_given_meanwhile_stay_with_those_that_have_them(
     assert ids == {wide_id(name)}
 
 
-async def test_hosts_taken_meanwhile_stay_with_those_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hosts_taken_meanwhile_stay_with_their_owners(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = OffloadHarness(Options(host_ownership="namespace"))
     harness.put_service()
     harness.world.host_holders.settle()

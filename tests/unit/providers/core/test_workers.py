@@ -90,7 +90,7 @@ async def test_a_crash_at_the_start_holds_the_objects_possible_records_and_is_re
     await cancel(run)
 
 
-async def test_crashed_translation_is_tried_again_after_its_delay(loop: ProviderHarness) -> None:
+async def test_a_crashed_translation_is_retried_after_its_delay(loop: ProviderHarness) -> None:
     loop.put(make_route("bad", crash=True))
     run = asyncio.get_running_loop().create_task(loop.registry.run())
     with capture_logs() as logs:

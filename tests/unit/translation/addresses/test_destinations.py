@@ -96,7 +96,7 @@ def test_address_of_a_pod_needs_a_grant_for_every_service(host: str) -> None:
     assert tried(host, grant("ApisixUpstream", "web"))
 
 
-def test_address_of_a_node_needs_the_grant_of_everybody_there() -> None:
+def test_the_address_of_a_node_needs_the_grants_of_all_namespaces_on_it() -> None:
     assert tried(NODE_IP, grant("ApisixUpstream"))
     assert tried(NODE_IP, grant("ApisixUpstream"), grant("ApisixUpstream", of="kube-system")) == []
 

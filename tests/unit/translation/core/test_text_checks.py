@@ -209,7 +209,7 @@ def test_annotations_of_other_controllers_are_ignored() -> None:
 def test_references_that_come_together_in_a_header_are_refused(name: str, value: str) -> None:
     got = translate(annotated(name, value, enable_response_rewrite="true"), options=REFUSE)
     held = any("SecretReferenceRefused" in line for line in reported(got))
-    # A header named `$env` whose value is `//HOME` is no reference: only texts are replaced, never names.
+    # A header named `$env` whose value is `//HOME` is not a reference: only texts are replaced, never names.
     assert held or (name.endswith("set-header") and value.startswith("$env :"))
 
 

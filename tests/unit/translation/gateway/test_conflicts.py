@@ -38,7 +38,7 @@ def test_a_younger_http_route_yields_to_an_ingress_and_an_apisix_route() -> None
         assert parent == {"Accepted": "Accepted", "ResolvedRefs": "ResolvedRefs", "Conflicted": "OlderRoute"}
 
 
-def test_older_http_route_wins_and_the_others_say_so() -> None:
+def test_the_older_http_route_wins_and_the_others_report_it() -> None:
     old, ing, route_ = http_route(1), ingress("ing", 2, ("/x", "Exact")), apisix_route("ar", 3)
     found = served(old, ing, route_)
     assert codes(found, old) == []
@@ -80,7 +80,7 @@ def test_conditions_on_headers_are_compared_with_those_of_apisix_routes() -> Non
     assert codes(served(new, apisix_route("old", 1, exprs=[header])), new) == []
 
 
-def test_a_route_of_another_controller_does_not_count() -> None:
+def test_a_route_of_another_controller_is_ignored() -> None:
     foreign, ing = http_route(1, parentRefs=[{"name": "another"}]), ingress("ing", 2, ("/x", "Exact"))
     found = served(foreign, ing)
     assert (codes(found, ing), priorities(found, ing)) == ([], [0])

@@ -164,7 +164,7 @@ def test_a_gateway_keeps_the_address_that_it_shows() -> None:
     assert addresses(found, "a", "z") == ["192.0.2.2", "192.0.2.1"]
 
 
-def test_an_address_that_is_not_ours_is_reported() -> None:
+def test_a_foreign_address_is_reported() -> None:
     asked = gateway(addresses=[{"value": "198.51.100.1"}])
     want = {"Accepted": "Accepted", "Programmed": "!AddressNotUsable"}
     assert verdicts(settle(CLASS, asked), "Gateway", "gw") == want

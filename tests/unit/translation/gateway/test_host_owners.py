@@ -220,7 +220,7 @@ def test_a_port_belongs_to_one_namespace(owner: list[JsonObject], rival: list[Js
 
 
 @pytest.mark.parametrize("reference", [{"name": "gw", "namespace": ["x"]}, {"name": {}}, {"kind": [], "name": "gw"}])
-def test_a_reference_that_is_no_text_does_not_stop_others(reference: JsonObject) -> None:
+def test_a_reference_of_the_wrong_type_does_not_stop_others(reference: JsonObject) -> None:
     """Some clusters have CRDs without validation."""
     rival = http_route("evil", 1, "bank.test", parentRefs=[reference])
 

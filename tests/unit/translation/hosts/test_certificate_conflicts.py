@@ -69,7 +69,7 @@ def test_a_confusable_host_is_reported(place: str) -> None:
     assert got.records
 
 
-def test_same_host_twice_but_for_its_dot_is_one() -> None:
+def test_hosts_that_differ_only_by_a_trailing_dot_are_one() -> None:
     got = translate(route(rule(match={"hosts": ["a.com.", "a.com"]})))
     assert bodies(got)[0]["hosts"] == ["a.com"]
 

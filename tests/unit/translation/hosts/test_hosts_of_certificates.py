@@ -143,7 +143,7 @@ CLIENT = {"caSecret": {"name": "clients", "namespace": "red"}}
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(CLIENT, None), (None, CLIENT), (CLIENT, {**CLIENT, "depth": 3})])
-def test_other_demands_on_clients_are_a_conflict(ours: JsonObject | None, theirs: JsonObject | None) -> None:
+def test_other_client_auth_settings_are_a_conflict(ours: JsonObject | None, theirs: JsonObject | None) -> None:
     def asking(client: JsonObject | None) -> JsonObject:
         return {"client": client} if client else {}
 

@@ -23,7 +23,7 @@ def report(*objects: dict[str, Any], read: Collection[str] = REFERRED) -> Migrat
     return migration_report(items, world.view(), OPTIONS, OPTIONS.nginx, read=read)
 
 
-def test_the_verdict_is_the_most_severe_one() -> None:
+def test_the_most_severe_verdict_wins() -> None:
     got = report(
         ingress("exact", ("/a", "Prefix"), proxy_body_size="8m"),
         ingress("close", ("/b", "Prefix"), affinity="cookie"),

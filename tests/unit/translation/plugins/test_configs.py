@@ -99,7 +99,7 @@ def test_secret_value_that_is_not_text_fails_without_being_shown() -> None:
         "batch-requests",
     ],
 )
-def test_plugin_that_runs_code_is_refused_if_the_settings_say_so(name: str) -> None:
+def test_a_plugin_that_runs_code_is_rejected_if_the_settings_forbid_it(name: str) -> None:
     plugin = {"name": name, "config": {}}
     assert reported(translate(plugin)[1]) == []
     _, scope = translate({"name": "cors"}, plugin, options=REFUSE)

@@ -64,7 +64,7 @@ def test_service_of_5000_pods_keeps_them_all() -> None:
     assert reported(found) == []
 
 
-def test_ready_endpoints_count_before_those_that_are_not() -> None:
+def test_ready_endpoints_are_counted_before_others() -> None:
     many = slice_with(2 * MOST_NODES, 1)
     for each in many["endpoints"]:
         each["conditions"] = {"ready": False, "serving": True, "terminating": True}

@@ -156,7 +156,7 @@ def test_a_kind_that_the_gateway_does_not_support_is_reported() -> None:
         ("ssls", {"key": "sealed", "cert": "c"}, {"key": "clear", "cert": "c"}, ({"cert": "c"}, {"cert": "c"})),
     ],
 )
-def test_secrets_are_hidden_and_differ_all_the_same(
+def test_secrets_are_hidden_but_still_compared(
     kind: RecordKind, before: dict[str, Any], after: dict[str, Any], want: tuple[Any, Any]
 ) -> None:
     assert masked(kind, before, after) == want

@@ -44,7 +44,7 @@ def test_a_record_of_another_controller_names_its_holder() -> None:
     assert [item["holder"] for item in orphans(wanted(), there)["foreign"]] == ["blue"]
 
 
-def test_only_the_ledger_shows_that_a_rule_without_labels_is_ours() -> None:
+def test_only_the_ledger_shows_that_a_rule_without_labels_is_managed() -> None:
     rule = RecordKey("global_rules", "old")
     there = snapshot(others={rule: {"plugins": {}}})
     unknown, known = orphans(wanted(), there), orphans(wanted(ledger={rule}), there)

@@ -39,7 +39,7 @@ async def test_lists_include_revisions() -> None:
 
 
 @pytest.mark.parametrize(("status", "body"), [(404, {"message": "Key not found"}), (400, OFF)])
-async def test_a_missing_or_unserved_record_is_none(status: int, body: object) -> None:
+async def test_a_missing_or_unserved_record_results_in_none(status: int, body: object) -> None:
     assert await make_backend(replying(status, body)).get(RecordKey("stream_routes", "s")) is None
 
 

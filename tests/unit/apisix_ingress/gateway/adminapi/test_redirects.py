@@ -107,7 +107,7 @@ async def test_the_field_to_set_is_the_source_of_the_address() -> None:
 
 
 @pytest.mark.parametrize("status", [300, 304])
-async def test_other_statuses_are_no_redirect(status: int) -> None:
+async def test_other_statuses_do_not_redirect(status: int) -> None:
     with pytest.raises(GatewayRejected):
         await redirected_client(status, "https://gw/").put(make_record(ROUTE))
 

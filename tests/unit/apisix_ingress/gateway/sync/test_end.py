@@ -83,7 +83,7 @@ async def test_a_write_that_is_cancelled_at_once_is_in_doubt_for_its_whole_time(
 
 
 @on_stage
-async def test_closed_for_good_means_also_after_an_outage_a_move_and_a_new_term() -> None:
+async def test_closed_permanently_includes_outages_moves_and_new_terms() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         stage.gateway.faults.down = True

@@ -319,7 +319,7 @@ def test_record_waits_for_what_it_names_while_another_name_has_its_id(there: str
     assert (got.act, got.record) == (want, route)
 
 
-def test_id_is_left_alone_while_somebody_is_to_mean_the_other_name_by_it() -> None:
+def test_an_id_is_kept_while_a_referrer_uses_it_for_the_other_name() -> None:
     """An object that cannot be translated may desire a version from when another name had the id."""
     route, forged = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: VICTIM}), named(SHORT, FORGED)
     assert decided(make_table(named(SHORT, VICTIM), route), forged, route) == Step("wait", forged, ROUTE)

@@ -32,7 +32,7 @@ def test_what_is_not_json_stays_unchanged(content: bytes) -> None:
         orjson.loads(cut(content, 1))
 
 
-def test_levels_without_end_are_cut() -> None:
+def test_endless_levels_are_cut() -> None:
     got = orjson.loads(cut(b'{"a":' + nested(100_000) + b',"b":1}', 200))
     assert (got["b"], is_deep(got, 200), is_deep(got, 199)) == (1, False, True)
 

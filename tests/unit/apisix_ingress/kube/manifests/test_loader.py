@@ -198,7 +198,7 @@ def test_aliases_that_blow_up_are_refused_unresolved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", '{"a":'])
-def test_nesting_without_end_is_refused(tmp_path: Path, opening: str) -> None:
+def test_endless_nesting_is_rejected(tmp_path: Path, opening: str) -> None:
     [got] = errors(write(tmp_path / "deep.yaml", opening * 100_000))
     assert any(words in got for words in ("nested deeper", "recursion", "Stack overflow"))
 

@@ -105,7 +105,7 @@ async def test_a_flush_ends_with_the_last_write() -> None:
 
 
 @pytest.mark.parametrize("condition", [synced(1), aborted(1, "it names no Service")], ids=["well", "broken"])
-async def test_the_log_has_each_status_but_for_successes_in_bulk(condition: Condition) -> None:
+async def test_the_log_has_each_status_except_bulk_successes(condition: Condition) -> None:
     api, clock, wanted = AcceptingApi(), FakeClock(), Wanted(dict.fromkeys(KEYS, condition))
     with capture_logs() as lines:
         async with writing(api, clock, KEYS, wanted) as writer:

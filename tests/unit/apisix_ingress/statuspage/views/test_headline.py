@@ -79,7 +79,7 @@ async def test_follower_names_the_leader_instead() -> None:
     assert await headline_of(harness) == ("idle", "This replica is a follower", want)
 
 
-async def test_start_and_empty_world_are_no_problems() -> None:
+async def test_start_and_empty_world_have_no_problems() -> None:
     empty = make_harness()
     state, title, detail = await headline_of(empty)
     assert (state, title) == ("idle", "No routes yet")
@@ -138,7 +138,7 @@ async def test_tiles_count_what_fails() -> None:
     assert "<title>(1) Overview" in page
 
 
-async def test_follower_does_not_count_live_routes_beside_problems() -> None:
+async def test_a_follower_does_not_show_live_routes_next_to_problems() -> None:
     broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
     harness = make_harness(service(), ENDPOINTS, shop(), broken, clusters=[ScriptedCluster(taken_over=False)])
     harness.controller.leads, harness.controller.leader = False, ""

@@ -70,7 +70,7 @@ async def test_host_whose_object_keeps_an_earlier_version_is_partial() -> None:
     assert "earlier version live" in page
 
 
-async def test_route_that_an_earlier_process_left_in_a_gateway_is_told() -> None:
+async def test_a_route_that_an_earlier_process_left_in_a_gateway_is_reported() -> None:
     gone = [{"serviceName": "gone", "servicePort": 80}]
     lost = [shop(name, f"{name}.example.org", backends=gone) for name in ("kept", "new")]
     cluster = ScriptedCluster(kept=("kept.example.org", "*.wild.example.org"))

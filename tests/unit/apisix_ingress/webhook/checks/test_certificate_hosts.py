@@ -150,7 +150,7 @@ def test_a_denial_is_reported_once_and_missing_objects_are_warnings() -> None:
     assert any("an ApisixTls in namespace other, which is older, serves it" in text for text in got.warnings)
 
 
-def test_other_demands_on_clients_are_denied() -> None:
+def test_other_client_auth_settings_are_denied() -> None:
     clients = {**tls("one"), "client": {"caSecret": {"name": "clients", "namespace": "default"}}}
     trusted = make_secret("clients", data={"ca.crt": leaf("two").cert_chain_pems[0].bytes()})
     checks = make_checks(*SECRETS, trusted, stored(clients))

@@ -81,7 +81,7 @@ def test_each_broken_rule_has_a_sentence_without_the_value(schema: Any, value: A
     assert "s3cret" not in got
 
 
-def test_mistakes_tell_where_they_are() -> None:
+def test_mistakes_have_their_position() -> None:
     rules = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["m"]}}
     got = compiled({"properties": {"rules": rules}}).mistakes({"rules": [{"m": 1}, {"n": "x"}]})
     want = {

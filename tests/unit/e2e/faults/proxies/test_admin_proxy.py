@@ -228,7 +228,7 @@ def test_process_dies_before_during_or_after_its_request(
     assert ("1" in gateway.records("upstreams"), response) == (done, 201 if action == "kill_during" else 0)
 
 
-def test_most_in_flight_counts_those_that_wait(proxy: AdminProxy) -> None:
+def test_most_in_flight_includes_waiting_requests(proxy: AdminProxy) -> None:
     proxy.play({"action": "hang"})
     waiting = [connect(proxy) for _ in range(3)]
     for connection in waiting:

@@ -117,7 +117,7 @@ async def test_a_cluster_that_does_not_respond_delays_others_only_briefly(reacha
         await scene.adoptions.adopt("c1", {})
 
 
-async def test_records_that_tell_no_name_are_handed_on_with_their_hosts() -> None:
+async def test_records_without_names_are_passed_on_with_their_hosts() -> None:
     heard: list[object] = []
 
     def incumbents(

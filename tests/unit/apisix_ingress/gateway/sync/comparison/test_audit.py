@@ -21,7 +21,7 @@ def add(wanted: FakeWanted, driver: RecordDriver, first: int, last: int) -> list
     return keys
 
 
-async def test_records_that_come_while_an_audit_compares_are_no_orphans_later() -> None:
+async def test_records_added_during_an_audit_do_not_become_orphans() -> None:
     wanted = FakeWanted()
     driver = RecordDriver(SyncConfig("c", wanted, clock=FakeClock()), set())
     add(wanted, driver, 0, 200)

@@ -181,7 +181,7 @@ def test_a_malformed_schema_fills_in_no_defaults(documents: dict[str, Any]) -> N
 
 
 @on_stage
-async def test_refusal_counts_for_an_hour() -> None:
+async def test_a_rejection_is_valid_for_an_hour() -> None:
     gateway, record = Gateway({}), make_record(ROUTE, uri="/")
     for error in (GatewayRejected(404, "no"), GatewayUnavailable("HTTP 500", status=500)):
         gateway.error, gateway.asked = (lambda error=error: error), []  # type: ignore[misc]

@@ -145,7 +145,7 @@ async def test_some_orphans_are_deleted() -> None:
 
 
 @on_stage
-async def test_records_whose_objects_went_away_in_this_process_life_are_no_orphans() -> None:
+async def test_records_of_objects_deleted_in_this_process_do_not_become_orphans() -> None:
     stage = Stage(many(40), stored=many(40))
     stage.sync.mark_dirty(stage.wanted.keys())
     stage.want()

@@ -74,7 +74,7 @@ async def test_an_explicit_default_is_equal_and_another_value_is_written() -> No
 
 
 @on_stage
-async def test_rejected_record_is_no_drift_while_the_one_before_stays() -> None:
+async def test_a_rejected_record_does_not_cause_drift_while_the_previous_one_stays() -> None:
     stage = filling()
     async with stage.running():
         stage.want(UPSTREAM_RECORD, make_record(ROUTE, **{**ROUTE_RECORD.body, "bad": True}))
@@ -96,7 +96,7 @@ async def test_gateway_that_publishes_no_schemas_is_written_as_before() -> None:
 
 
 @on_stage
-async def test_default_written_down_while_leading_is_no_drift_later() -> None:
+async def test_an_explicit_default_written_while_leading_does_not_cause_drift_later() -> None:
     stage = filling()
     async with stage.running():
         await asyncio.sleep(62)

@@ -197,7 +197,7 @@ def test_write_that_changes_its_hosts_keeps_its_batch_and_frees_who_waited_for_t
     assert (orders.may_delete(OLD), orders.may_delete(OTHER)) == (True, False)
 
 
-def test_write_that_was_ordered_in_flight_counts_for_its_new_hosts_once_the_flight_failed() -> None:
+def test_a_write_ordered_in_flight_has_its_new_hosts_once_the_first_one_failed() -> None:
     orders = Orders()
     orders.write(KEY, route("a"), "one")
     orders.delete(OLD, former("b"))

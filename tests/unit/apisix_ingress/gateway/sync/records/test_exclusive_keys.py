@@ -91,7 +91,7 @@ async def test_keys_dropped_by_a_changed_record_pass_on_with_the_change() -> Non
 
 
 @on_stage
-async def test_records_that_exchange_what_they_have_do_not_wait_for_each_other_for_ever() -> None:
+async def test_records_that_exchange_values_do_not_deadlock() -> None:
     stage = Stage([rule(FIRST, "cors", "echo"), rule(SECOND, "gzip"), rule(THIRD, "csrf")])
     exclusive = Exclusive(stage)
     want = [rule(FIRST, "echo", "gzip"), rule(SECOND, "csrf"), rule(THIRD, "cors")]
@@ -106,7 +106,7 @@ async def test_records_that_exchange_what_they_have_do_not_wait_for_each_other_f
 
 
 @on_stage
-async def test_what_lets_go_keeps_what_it_had_and_is_to_keep() -> None:
+async def test_a_releasing_record_keeps_the_values_that_stay() -> None:
     stage = Stage()
     exclusive = Exclusive(stage)
     async with stage.running():
@@ -125,7 +125,7 @@ async def test_what_lets_go_keeps_what_it_had_and_is_to_keep() -> None:
 
 
 @on_stage
-async def test_what_lets_go_after_a_start_keeps_what_a_list_showed_and_has_the_rest_at_once() -> None:
+async def test_a_record_releasing_after_a_start_keeps_listed_values_and_gets_the_rest_at_once() -> None:
     """The desired configuration of a plugin that it keeps may change too: no other record waits for that plugin."""
     stored = [rule(FIRST, "cors", "echo"), rule(SECOND, "gzip", "echo2")]
     want = {
@@ -160,7 +160,7 @@ def test_a_rule_that_releases_keys_keeps_its_other_plugins(
     assert got.body["plugins"] == want
 
 
-def test_a_consumer_that_lets_go_keeps_everything_but_the_credential_that_it_is_to_get() -> None:
+def test_a_releasing_consumer_keeps_everything_except_its_new_credential() -> None:
     key = RecordKey("consumers", "jack")
     had = {"key-auth": {"key": "k1"}, "basic-auth": {"username": "u", "password": "old"}}
     wanted = {"key-auth": {"key": "k2"}, "basic-auth": {"username": "u", "password": "new"}, "cors": {}}
@@ -170,7 +170,7 @@ def test_a_consumer_that_lets_go_keeps_everything_but_the_credential_that_it_is_
 
 
 @on_stage
-async def test_letting_go_is_tried_again_where_the_gateway_refuses_it() -> None:
+async def test_a_release_is_retried_where_the_gateway_rejects_it() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
     async with stage.running():
@@ -213,7 +213,7 @@ async def test_a_record_that_releases_keys_is_written_immediately_despite_earlie
 
 
 @on_stage
-async def test_letting_go_that_the_gateway_refuses_is_tried_once_a_minute() -> None:
+async def test_a_release_that_the_gateway_rejects_is_tried_once_a_minute() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
     async with stage.running():
@@ -228,7 +228,7 @@ async def test_letting_go_that_the_gateway_refuses_is_tried_once_a_minute() -> N
 
 
 @on_stage
-async def test_letting_go_that_fails_for_now_backs_off_and_is_tried_again_before_the_minute_is_over() -> None:
+async def test_a_release_that_fails_temporarily_backs_off_and_is_retried_within_a_minute() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
     async with stage.running():

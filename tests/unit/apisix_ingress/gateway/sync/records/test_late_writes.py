@@ -123,7 +123,7 @@ async def test_late_writes_are_reported_and_not_drift() -> None:
 
 
 @on_stage
-async def test_a_write_that_is_tried_again_as_it_was_needs_no_look() -> None:
+async def test_a_retried_unchanged_write_needs_no_read() -> None:
     stage = Stage()
     async with stage.running():
         late = Belated(stage, UPSTREAM_RECORD)
@@ -154,7 +154,7 @@ async def test_many_late_writes_are_verified_together_without_holding_deletes_ba
 
 
 @on_stage
-async def test_a_look_that_fails_is_tried_again() -> None:
+async def test_a_failed_read_is_retried() -> None:
     stage = Stage()
     stage.sync = stage.new_sync(check_interval=0.0)
     async with stage.running():

@@ -40,7 +40,7 @@ async def test_a_rejected_record_affects_only_itself_and_quotes_the_gateway() ->
 
 
 @on_stage
-async def test_rejected_record_is_tried_again_after_a_while() -> None:
+async def test_a_rejected_record_is_retried_after_a_while() -> None:
     stage = Stage([make_record(UPSTREAM, bad=True)])
     async with stage.running():
         await asyncio.sleep(600)
@@ -81,7 +81,7 @@ async def test_a_record_waiting_for_a_failing_one_reports_it() -> None:
 
 
 @on_stage
-async def test_record_is_under_way_while_the_one_it_waits_for_is() -> None:
+async def test_a_record_is_pending_while_the_one_it_waits_for_is() -> None:
     stage = Stage([])
     async with stage.running():
         stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
@@ -150,7 +150,7 @@ async def test_missing_reference_is_written_again_before_the_record_that_names_i
 
 
 @on_stage
-async def test_refused_delete_is_tried_again_since_the_gateways_guard_lags_behind() -> None:
+async def test_a_rejected_delete_is_retried_because_the_gateways_guard_lags_behind() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
         stage.gateway.faults.stale_guard = 1.0

@@ -1,4 +1,4 @@
-"""When a record whose write failed or was rejected is tried again, and how fast one may be written."""
+"""When a record whose write failed or was rejected is retried, and how fast one may be written."""
 
 import random
 

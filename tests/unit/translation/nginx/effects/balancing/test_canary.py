@@ -121,7 +121,7 @@ def test_the_first_ingress_with_the_service_of_a_canary_says_its_share() -> None
     assert split(got) == set()
 
 
-def test_a_service_of_the_host_is_no_canary_of_the_locations_after_its_own() -> None:
+def test_a_service_of_the_host_is_not_a_canary_of_the_locations_after_its_own() -> None:
     web = ingress("web", ("/a", "Prefix"), ("/c", "Prefix"))
     mine = ingress("next", ("/b", "Prefix"), age=40, service="next")
 
