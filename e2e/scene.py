@@ -14,7 +14,7 @@ from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
 from e2e.gateways import RemoteGateway
-from e2e.traffic import Answer, Traffic
+from e2e.traffic import Response, Traffic
 from e2e.workload import Pod, PodFactory
 
 CONDITION = "ResourcesAvailable"
@@ -161,15 +161,15 @@ class Scene:
 
     # -- requests
 
-    def send(self, path: str = "/", *, host: str = "", **request: Any) -> Answer:
+    def send(self, path: str = "/", *, host: str = "", **request: Any) -> Response:
         """Send one request to the story's host, or to another host."""
         return self.traffic.send(host or self.host, path, **request)
 
-    def until_pod(self, pod: str, path: str = "/", *, host: str = "", **request: Any) -> Answer:
+    def until_pod(self, pod: str, path: str = "/", *, host: str = "", **request: Any) -> Response:
         """Send requests until this pod responds."""
         return self.traffic.until(lambda answer: answer.pod == pod, host or self.host, path, **request)
 
-    def until_status(self, status: int, path: str = "/", *, host: str = "", **request: Any) -> Answer:
+    def until_status(self, status: int, path: str = "/", *, host: str = "", **request: Any) -> Response:
         """Send requests until a response has this status."""
         return self.traffic.until_status(status, host or self.host, path, **request)
 

@@ -20,7 +20,7 @@ LIVE_TIMEOUT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """The response to a request. `status` is 0 if the connection failed; then `text` has the error."""
 
     status: int
@@ -60,12 +60,12 @@ class Traffic:
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
         body: str | None = None,
-    ) -> Answer:
+    ) -> Response:
         """Send one request over a new connection."""
         connection = http.client.HTTPConnection(*self.address, timeout=REQUEST_TIMEOUT)
         return _exchange(connection, method, path, {"Host": host, **(headers or {})}, body)
 
-    def send_tls(self, sni: str, path: str = "/", *, context: ssl.SSLContext | None = None) -> tuple[Answer, str]:
+    def send_tls(self, sni: str, path: str = "/", *, context: ssl.SSLContext | None = None) -> tuple[Response, str]:
         """Send one request over TLS; return the response and the server's certificate (DER, hex)."""
         assert self._tls_address, "this gateway has no TLS listener"
         tls_host, _, tls_port = self._tls_address.rpartition(":")
@@ -80,14 +80,14 @@ class Traffic:
                 certificate = secured.getpeercert(binary_form=True) or b""
                 return _exchange(connection, "GET", path, {"Host": sni}, None), certificate.hex()
         except (OSError, ssl.SSLError) as error:
-            return Answer(0, text=repr(error)), ""
+            return Response(0, text=repr(error)), ""
 
-    def until(self, wanted: Callable[[Answer], bool], host: str, path: str = "/", **request: Any) -> Answer:
+    def until(self, wanted: Callable[[Response], bool], host: str, path: str = "/", **request: Any) -> Response:
         """Send requests until a response is as wanted; the time limit allows for a loaded machine."""
         what = f"the wanted response for {host}{path}"
         return wait_until(lambda: self.send(host, path, **request), wanted, what, LIVE_TIMEOUT)
 
-    def until_status(self, status: int, host: str, path: str = "/", **request: Any) -> Answer:
+    def until_status(self, status: int, host: str, path: str = "/", **request: Any) -> Response:
         """Send requests until a response has this status."""
         return self.until(lambda answer: answer.status == status, host, path, **request)
 
@@ -102,7 +102,7 @@ class RequestLoop(Stream):
 
     def __init__(self, traffic: Traffic, host: str, path: str = "/", *, pause: float = 0.005) -> None:
         super().__init__(self._send, pause=pause)
-        self.answers: list[tuple[float, Answer]] = []
+        self.answers: list[tuple[float, Response]] = []
         """(monotonic time in seconds when the request began, response)."""
         self._traffic, self._host, self._path = traffic, host, path
 
@@ -114,7 +114,7 @@ class RequestLoop(Stream):
             assert self.answers, "the request loop sent nothing"
 
     @property
-    def failures(self) -> list[tuple[float, Answer]]:
+    def failures(self) -> list[tuple[float, Response]]:
         """Every response other than 200."""
         return [(at, answer) for at, answer in self.answers if answer.status != 200]
 
@@ -125,14 +125,14 @@ class RequestLoop(Stream):
 
 def _exchange(
     connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], body: str | None
-) -> Answer:
+) -> Response:
     try:
         connection.request(method, path, body=body, headers=dict(headers))
         reply = connection.getresponse()
         text = reply.read().decode(errors="replace")
-        return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, text)
+        return Response(reply.status, {name.lower(): value for name, value in reply.getheaders()}, text)
     except (OSError, http.client.HTTPException) as error:
-        return Answer(0, text=repr(error))
+        return Response(0, text=repr(error))
     finally:
         connection.close()
 

@@ -11,7 +11,7 @@ from trustme import CA, LeafCert
 from e2e.cluster.client import Manifest, wait_until
 from e2e.scene import Scene, rule
 from e2e.story import condition, says
-from e2e.traffic import Answer
+from e2e.traffic import Response
 
 SHOWN_TIMEOUT = 20.0
 
@@ -36,7 +36,7 @@ def shown(leaf: LeafCert) -> str:
 def until_shown(scene: Scene, host: str, leaf: LeafCert) -> None:
     """Wait until a request to the host gets this certificate and a response."""
 
-    def live(got: tuple[Answer, str]) -> bool:
+    def live(got: tuple[Response, str]) -> bool:
         return got[0].status == 200 and got[1] == shown(leaf)
 
     wait_until(lambda: scene.traffic.send_tls(host), live, f"the wanted certificate for {host}", SHOWN_TIMEOUT)

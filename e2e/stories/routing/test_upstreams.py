@@ -13,7 +13,7 @@ from trustme import CA
 from e2e.cluster.client import Manifest
 from e2e.cluster.echo import EchoServers
 from e2e.scene import Scene, addresses, rule
-from e2e.traffic import Answer
+from e2e.traffic import Response
 
 # Pods never get addresses of this range; each story uses different ones.
 OUTSIDE = (f"10.244.0.{number}" for number in itertools.count(10))
@@ -64,9 +64,9 @@ def client_secret(scene: Scene, authority: CA) -> None:
     scene.secret("client", **{"tls.crt": chain, "tls.key": leaf.private_key_pem.bytes().decode()})
 
 
-def host_seen(want: str, answer: Answer) -> bool:
+def host_seen(want: str, response: Response) -> bool:
     """Return whether the node received this host."""
-    return answer.status == 200 and answer.seen["headers"]["host"] == want
+    return response.status == 200 and response.seen["headers"]["host"] == want
 
 
 def external_name(scene: Scene, name: str, target: str) -> None:

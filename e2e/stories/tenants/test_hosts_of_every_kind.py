@@ -9,7 +9,7 @@ from e2e.cluster.echo import EchoServers
 from e2e.definitions.gateway_kinds import CONTROLLER, gateway, http_route, make
 from e2e.stories.tenants.test_isolation import a_second_later
 from e2e.story import Stage, route
-from e2e.traffic import Answer
+from e2e.traffic import Response
 from e2e.workload import PodFactory
 
 pytestmark = pytest.mark.usefixtures("gateway_kinds")
@@ -58,12 +58,12 @@ def test_the_host_of_an_http_route_is_not_taken_by_any_kind(stage: Stage, evil: 
     stage.traffic.until(is_evil, stage.host, "/login")
     assert first.stop() == 0
     stage.start(kubernetes={"host_ownership": "namespace"}, ingress_nginx={"enabled": True})
-    stage.traffic.until(lambda answer: answer.pod == "web", stage.host, "/login")
+    stage.traffic.until(lambda response: response.pod == "web", stage.host, "/login")
     for _ in range(20):
         assert stage.traffic.send(stage.host, "/login").pod == "web"
     stage.api.delete("HTTPRoute", "web", namespace=stage.namespace)
     stage.traffic.until(is_evil, stage.host, "/login")
 
 
-def is_evil(answer: Answer) -> bool:
-    return answer.pod == "evil"
+def is_evil(response: Response) -> bool:
+    return response.pod == "evil"
