@@ -60,8 +60,8 @@ class RecordWriter:
         self._observer = driver.config.observer
         self._log = log.bind(cluster=driver.cluster)
 
-    async def handle(self, key: RecordKey, term: Term) -> bool:
-        """Handle a due record; return whether that took a request.
+    async def handle(self, key: RecordKey, term: Term) -> None:
+        """Handle a due record.
 
         Raises:
             LeadershipLost: The write was not started.
@@ -69,17 +69,15 @@ class RecordWriter:
         step, slot = self.driver.decide(key), self.driver.table.slot(key)
         if step.act == "put" and self._is_check_due(slot, step):
             if not await self._is_checked(slot):
-                return True
+                return
             step, slot = self.driver.decide(key), self.driver.table.slot(key)
         if step.act in ("put", "delete"):
             if self._may_send(slot, step.record):
                 await self._send(slot, step.record, term)
-                return True
         elif step.act == "wait":
             self._block(slot, step)
         else:
             self._settle(slot, step)
-        return False
 
     async def update_early(self, record: Record, found: ObservedRecord, term: Term) -> None:
         """Write a record over the one that a list returned, before the first comparison of the session.

@@ -33,7 +33,7 @@ AUDIT_RETRY = 5.0
 """Seconds after which an audit is repeated that failed, or could not read the ledger."""
 
 YIELD_EVERY = 50
-"""Number of consecutive records without a write after which other tasks get a turn."""
+"""Number of records of one worker after which other tasks get a turn, if no request lets them run before."""
 
 
 class SyncSession:
@@ -180,7 +180,7 @@ class SyncSession:
 
     async def _work(self, term: Term) -> None:
         """Run one worker."""
-        driver, settled = self.driver, 0
+        driver, handled = self.driver, 0
         while True:
             await driver.breaker.writable()
             key = await driver.queue.get()
@@ -189,9 +189,9 @@ class SyncSession:
                     driver.enqueue(driver.table.slot(key))
                 else:
                     with self._writer.crash_handler(key):
-                        settled = 0 if await self._writer.handle(key, term) else settled + 1
+                        await self._writer.handle(key, term)
             finally:
                 driver.queue.done(key)
-            if settled >= YIELD_EVERY:
-                settled = 0
+            handled += 1
+            if handled % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
