@@ -1,8 +1,9 @@
 """`python -m reference.language [FILE ...]`: report phrases that docs/contributing/style.md rules out.
 
-Checks the prose of pages, change notes and the chart, the strings and docstrings of the product, the benchmarks and the
-generators of pages, and the docstrings, comments and names of tests. Code in a page is skipped: blocks and `spans`.
-Vale was rejected: its package downloads a program on first use, and it does not check the string literals of a program.
+Checks the prose of pages, change notes and the chart, the strings, docstrings and comments of the product, the
+benchmarks and the generators of pages, and the docstrings, comments and names of tests. Code in a page is skipped:
+blocks and `spans`. Vale was rejected: its package downloads a program on first use, and it does not check the string
+literals of a program.
 """
 
 import ast
@@ -145,7 +146,7 @@ def _passages(file: str, text: str) -> Iterable[tuple[int, str]]:
     if not file.endswith(".py"):
         return [(1, _prose(text) if file.endswith(".md") else text)]
     if file.split("/")[0] not in TESTS:
-        return _strings(text)
+        return (*_strings(text), *_comments(text))
     return (*_docstrings(text), *_comments(text), *_names(text))
 
 

@@ -127,7 +127,7 @@ async def discard(task: asyncio.Task[T]) -> None:
     task.cancel()
     await asyncio.wait([task])
     if not task.cancelled():
-        task.exception()  # otherwise asyncio reports that nobody has looked at it
+        task.exception()  # otherwise asyncio reports that it was never retrieved
 
 
 async def in_daemon(work: Callable[[], T], *, name: str) -> T:

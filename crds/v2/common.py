@@ -106,7 +106,7 @@ Duration = Annotated[float, PlainValidator(_duration), WithJsonSchema({"type": "
 Seconds = Annotated[
     float,
     PlainValidator(_seconds),
-    # A number or a text is no structural type. Both constraints apply to their own type only.
+    # "A number or a string" is not a structural type. Both constraints apply to their own type only.
     WithJsonSchema(
         {
             "x-kubernetes-preserve-unknown-fields": True,

@@ -112,7 +112,7 @@ def wellness(item: CustomObject, look: ClusterState) -> Wellness:
 
 
 def stored_wellness(item: CustomObject) -> Wellness:
-    """Return the state of a custom resource from its condition, which must be for its present generation."""
+    """Return the state of a custom resource from its condition, which must be for its current generation."""
     found = of_type(item.status, CONDITION_TYPE)
     if found is None or found.get("observedGeneration") != item.meta.generation:
         return Wellness("pending", "Pending", f"no condition for generation {item.meta.generation} yet")

@@ -1,4 +1,4 @@
-"""Waits until an object is in effect: every gateway cluster has confirmed its present generation.
+"""Waits until an object is in effect: every gateway cluster has confirmed its current generation.
 
 Custom resources are watched for their condition. An Ingress has none: its records are periodically compared with the
 gateways. A gateway that does not respond is not a rejection: it may come back in time.

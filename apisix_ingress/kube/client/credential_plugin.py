@@ -74,7 +74,7 @@ async def _status(plugin: Plugin, place: Place, where: str) -> Mapping[str, Any]
         status = await ExecProvider(ConfigNode("exec", fields)).run()
     except ConfigException as error:
         raise ConfigError(f"{where}: {str(error)[:200]}") from None
-    except (TypeError, ValueError):  # the response is no mapping; NUL in an argument
+    except (TypeError, ValueError):  # the response is not a mapping; NUL in an argument
         status = None
     if not isinstance(status, dict):
         raise ConfigError(f"{where}: exec: malformed response: it must be an ExecCredential with a status")

@@ -68,7 +68,7 @@ def test_finds_a_phrase_over_the_end_of_a_line() -> None:
 def test_reads_docstrings_comments_and_names_of_tests() -> None:
     module = 'def test_nobody() -> None:\n    """Nobody reads it."""\n    assert got == "nobody"  # for nobody\n'
     assert phrases("tests/unit/test_it.py", module) == [(1, "nobody"), (2, "Nobody"), (3, "nobody")]
-    assert phrases("translation/it.py", module) == [(2, "Nobody"), (3, "nobody")]
+    assert phrases("translation/it.py", module) == [(2, "Nobody"), (3, "nobody"), (3, "nobody")]
 
 
 def test_rules_for_the_start_of_a_docstring_ignore_other_places() -> None:
@@ -81,9 +81,9 @@ def test_skips_code_in_pages() -> None:
     assert phrases("a.md", page) == [(11, "Nobody")]
 
 
-def test_reads_strings_of_modules_and_nothing_else() -> None:
-    module = '"""Doc.\n\nNobody here.\n"""\n# nobody\nnobody = f"kind {1} is none"\n'
-    assert phrases("a.py", module) == [(3, "Nobody"), (6, "is none")]
+def test_reads_strings_and_comments_of_modules_and_nothing_else() -> None:
+    module = '"""Doc.\n\nNobody here.\n"""\n# for nobody\nnobody = f"kind {1} is none"\n'
+    assert phrases("a.py", module) == [(3, "Nobody"), (5, "nobody"), (6, "is none")]
 
 
 def test_a_finding_names_the_place_and_what_to_write() -> None:

@@ -93,10 +93,10 @@ class Effect(StrEnum):
     TAKE_NEXT_IN_PLACE = "take-next-in-place"  # the same, in the batch of what it replaces
     DROP_ORDER = "drop-order"  # nothing is outstanding
     STOP_COUNTING = "stop-counting"  # deletes no longer wait for its write
-    WAIT = "wait"  # it waits for another record; deletes do not wait for it meanwhile, and those that did are queued
+    WAIT = "wait"  # it waits for another record; deletes that waited for it are queued, and no others wait meanwhile
     RESUME = "resume"  # its write is counted again, in its previous batch
     START = "start"  # from now on both bodies are taken into account
-    KEEP_WRITTEN = "keep-written"  # the gateway has what was sent; records that are to get its keys are queued
+    KEEP_WRITTEN = "keep-written"  # the gateway has what was sent; records that get its keys are queued
     KEEP_UNWRITTEN = "keep-unwritten"  # the gateway has what it had before
     KEEP_REJECTED = "keep-rejected"  # the same, because the gateway rejected what was sent
     KEEP_UNKNOWN = "keep-unknown"  # the gateway has one or the other
