@@ -15,11 +15,7 @@ def listed(status: FrozenJson) -> list[JsonObject]:
 
 def of_type(status: FrozenJson, type: str) -> JsonObject | None:
     """Return the condition of a type, or None."""
-    found = status.get("conditions")
-    for each in found if isinstance(found, list) else ():
-        if isinstance(each, dict) and each.get("type") == type:
-            return each
-    return None
+    return next((each for each in listed(status) if each.get("type") == type), None)
 
 
 def rendered(condition: Condition) -> JsonObject:

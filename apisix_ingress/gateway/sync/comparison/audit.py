@@ -93,7 +93,7 @@ class Audit:
         if not ready.is_set():
             on_list(listing)
         await ready.wait()
-        if self._clock.monotonic() - listed_at > self._driver.config.audit_interval:
+        if self._clock.monotonic() - listed_at > self._config.audit_interval:
             ended = self._table.ended
             listing = await self._list_with_retry(ledger)
         self._config.report_version(self._driver.cluster, listing.version)
