@@ -1,4 +1,4 @@
-"""A story of two tenants with one slow gateway: hundreds of rules of one of them do not delay the other one.
+"""A story of two tenants with one slow gateway: hundreds of rules of one do not delay the other.
 
 A proxy delays each write by a second. The order of writes is asserted, not the time.
 """

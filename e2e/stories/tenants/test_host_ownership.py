@@ -1,4 +1,4 @@
-"""Stories of two tenants and one host: what a hostile tenant can take over, and cannot with the setting."""
+"""Stories of two tenants and one host: what a hostile tenant can take over only without the setting."""
 
 import ssl
 from collections.abc import Iterator
