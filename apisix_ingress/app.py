@@ -32,7 +32,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.loop_errors import LoopErrors
 from apisix_ingress.runtime.loop_lag import WatchedLoop, watch_running_loop
 from apisix_ingress.runtime.open_files import raise_limit
-from apisix_ingress.runtime.tasks import bounded, cancel
+from apisix_ingress.runtime.tasks import bounded, cancel, first_of
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import HttpSettings, Settings, WebhookSettings, split_address
 from apisix_ingress.settings.warnings import cautions
@@ -275,7 +275,7 @@ class Controller:
         ScrapedMetrics(self.metrics, state, self.registry, lag=self.lag, loop_lag=watch_running_loop())
         async with asyncio.TaskGroup() as tasks:
             objects = tasks.create_task(source.run(), name="source")
-            providers = tasks.create_task(self.registry.run(), name="providers")
+            providers = tasks.create_task(self._translate(stop), name="providers")
             leader = tasks.create_task(source.election.lead(self._lead), name="leader")
             prepare = tasks.create_task(self._prepare(), name="prepare")
             freeze = tasks.create_task(self._freeze_loaded(), name="freeze")
@@ -307,6 +307,12 @@ class Controller:
                 await self.state.clock.sleep(FIRST_WRITES_SECONDS)
         await self.server.serve()
         await self.server.run()
+
+    async def _translate(self, stop: asyncio.Event) -> None:
+        """Run the providers; at a start not before early updates are done, which must not wait for the CPU."""
+        early = asyncio.gather(*(sync.updated_early.wait() for sync in self.state.clusters.syncs))
+        await first_of(self.state.source.synced(), early, stop.wait())
+        await self.registry.run()
 
     async def _prepare(self) -> None:
         """Allow writes once every object is known and translated."""

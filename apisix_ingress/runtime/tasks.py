@@ -102,6 +102,18 @@ async def ends_within(work: Awaitable[object], seconds: float, *, clock: Clock) 
     return True
 
 
+async def first_of(*works: Awaitable[object]) -> None:
+    """Return once one of `works` has ended, and cancel the others; raise its exception."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
 async def in_turns(items: Iterable[T], *, every: int = 50) -> AsyncIterator[T]:
     """Yield the items; let other tasks run after every `every` items. 50 listed records take about 2 ms."""
     for number, item in enumerate(items, 1):

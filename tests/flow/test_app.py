@@ -54,6 +54,29 @@ async def test_objects_are_frozen_while_they_are_loaded(
     assert len(ready) <= 2 * len(names) + 20  # without new objects, nothing is frozen
 
 
+@pytest.mark.parametrize("is_gateway_listed", [True, False])
+async def test_translation_starts_once_gateways_have_been_updated_early(
+    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, is_gateway_listed: bool
+) -> None:
+    names = put_world(server)
+    lists = Fault("list", "apisixtlses", status=500)
+    server.faults.append(lists)
+    outage = AdminFault(status=503)
+    gateway.faults.extend([] if is_gateway_listed else [outage])
+    async with running(server, gateway, tmp_path) as app:
+        state = app.controller.state
+        await app.until(lambda: set(state.source.problems()) == {"apisixtlses"}, "the lists of all other kinds")
+        if is_gateway_listed:
+            await app.until(lambda: len(state.world.reports) > len(names), "all reports")
+        else:
+            await app.until(lambda: bool(state.unhealthy_gateways()), "the outage of the gateway")
+            assert len(state.world.reports) == 0
+        assert gateway.writes == []
+        server.faults.remove(lists)
+        gateway.faults.clear()
+        await app.until_served(*names)
+
+
 async def test_restart_writes_nothing(server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path) -> None:
     names = put_world(server)
     async with running(server, gateway, tmp_path) as app:

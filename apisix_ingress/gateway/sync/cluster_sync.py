@@ -46,6 +46,8 @@ class ClusterSync:
         self._config = config
         self.closed = False
         """Whether no more writes start, because the process is about to exit."""
+        self.updated_early = asyncio.Event()
+        """Set once no updates are left to do before everything has been translated (`early_updates`)."""
         self._changed_at = -math.inf
         self._moved = asyncio.Event()
         self._ever_wanted: set[RecordKey] = set()
@@ -229,7 +231,12 @@ class ClusterSync:
 
     def _new_session(self, inherited: frozenset[RecordKey], *, first_audit: float) -> SyncSession:
         session = SyncSession(
-            self._config, self._backend, inherited=inherited, ever_wanted=self._ever_wanted, first_audit=first_audit
+            self._config,
+            self._backend,
+            inherited=inherited,
+            ever_wanted=self._ever_wanted,
+            first_audit=first_audit,
+            updated_early=self.updated_early,
         )
         if self.closed:
             session.driver.breaker.stop()

@@ -45,6 +45,7 @@ class SyncSession:
         inherited: The records that the address last had, as far as this process knows; empty for a new address.
         ever_wanted: Records that were desired at any time since this process started.
         first_audit: Seconds from the takeover to the first periodic audit.
+        updated_early: Set once no early updates are left to do.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class SyncSession:
         inherited: Collection[RecordKey],
         ever_wanted: set[RecordKey],
         first_audit: float,
+        updated_early: asyncio.Event,
     ) -> None:
         self.driver = RecordDriver(config, ever_wanted)
         self.is_synced = False
@@ -66,6 +68,7 @@ class SyncSession:
         self._backend = backend
         self._inherited = inherited
         self._first_audit = first_audit
+        self._updated_early = updated_early
         self._writer = RecordWriter(self.driver, backend)
         self.audit = Audit(self.driver, backend, on_listed=self._writer.checks.listed)
         self._early = EarlyUpdates(self._writer, config.nodes) if config.nodes is not None else None
@@ -115,8 +118,7 @@ class SyncSession:
                     group.create_task(self._spot_check.run_checks(), name=f"sync-{name}-check")
 
                 def update_early(listing: ClusterListing) -> None:
-                    if self._early is not None:
-                        group.create_task(self._early.run(listing, ready, term), name=f"sync-{name}-early")
+                    group.create_task(self._update_early(listing, ready, term), name=f"sync-{name}-early")
 
                 await self.audit.initial_sync(
                     ready, self._inherited, on_list=update_early, on_compare=self._queue_changes
@@ -132,6 +134,11 @@ class SyncSession:
                 await self.audit.report_all()
         finally:
             self._queues_changes = self.is_synced = False
+
+    async def _update_early(self, listing: ClusterListing, ready: asyncio.Event, term: Term) -> None:
+        if self._early is not None:
+            await self._early.run(listing, ready, term)
+        self._updated_early.set()
 
     async def _log_synced(self, began: float) -> None:
         """Log once that everything that differed at the beginning is written."""

@@ -1,9 +1,10 @@
-"""Lists one kind: reads all pages, then replaces the content of the store, except for deletes that are held back.
+"""Lists one kind and replaces the content of the store, except for deletes that are held back.
 
-A list has an effect only when it is complete. Objects may be missing from a list without a delete event. If these are
-unusually many, or the list is empty, their deletes are held back until a second list confirms them and GET finds none
-of a sample of them: a proxy in front of the API server may truncate two lists in a row. `reflector` decides when to
-list.
+The first list is stored page by page, so that objects are translated while the API server prepares the next page; the
+store counts as complete after the last one. Every other list has an effect only when it is complete. Objects may be
+missing from it without a delete event. If these are unusually many, or the list is empty, their deletes are held back
+until a second list confirms them and GET finds none of a sample of them: a proxy in front of the API server may
+truncate two lists in a row. `reflector` decides when to list.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class WholeList:
     """A complete list.
 
     Attributes:
-        items: The objects that could be decoded.
+        items: The objects that could be decoded and are not stored yet.
         seen: The keys of all objects, including objects that could not be decoded.
         version: The resourceVersion from which a watch continues.
         unusual: Whether the list confirmed deletes that were held back, or was the first list and empty although every
@@ -91,7 +92,7 @@ class Relist:
         """List the kind and update the store; return the list, or None if deletes are held back.
 
         Raises:
-            KubeError: There was no complete list; the store is unchanged.
+            KubeError: There was no complete list; only the objects of a first list may be stored.
         """
         began = self._clock.monotonic()
         found = await self._read(path, fields)
@@ -120,7 +121,7 @@ class Relist:
                     raise KubeUnavailable(f"list of {self._writer.resource.plural}: the continue token repeats")
                 if more := page.more:
                     request = asyncio.create_task(self._api.page(path, limit=limit, more=more, fields=fields))
-                await self._decode(page.items, found)
+                await self._take(page.items, found)
                 if not more:
                     found.version = page.version
                     self._expired = 0
@@ -128,17 +129,25 @@ class Relist:
         finally:
             await discard(request)
 
-    async def _decode(self, page: Sequence[JsonObject], found: WholeList) -> None:
+    async def _take(self, page: Sequence[JsonObject], found: WholeList) -> None:
+        """Decode a page; store its objects if this is the first list."""
         async for raw in in_turns(page, every=self._writer.yield_every):
             key = key_of(self._writer.resource, raw)
             if key is not None:
                 found.seen.add(key)
             item = self._writer.decode(raw)
-            if item is not None:
+            if item is None:
+                continue
+            if self._store.synced:
                 found.items.append(item)
+            else:
+                self._writer.put(item)
 
     async def _replace(self, found: WholeList) -> None:
-        """Store the objects of a list, then delete the missing ones; yield to the event loop in between."""
+        """Store the objects of a list, then delete the missing ones; yield to the event loop in between.
+
+        What a first list lacks was on a page of an earlier attempt that failed.
+        """
         async for item in in_turns(found.items, every=self._writer.yield_every):
             self._writer.put(item)
         missing = frozenset(self._store.keys()) - found.seen
@@ -149,7 +158,7 @@ class Relist:
             problem = "are missing from lists, but GET finds them: a proxy in front of the API server truncates lists"
             self._hold_back(missing, problem)
             return
-        confirmed = self._confirmed(missing, is_empty=not found.seen)
+        confirmed = missing if is_first else self._confirmed(missing, is_empty=not found.seen)
         async for key in in_turns(confirmed, every=self._writer.yield_every):
             self._writer.delete(key)
         if not self._missing:

@@ -23,7 +23,7 @@ from apisix_ingress.gateway.sync.record_writer import RecordWriter
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import is_id_of, service_port_of
 from apisix_ingress.model.records import Record
-from apisix_ingress.runtime.tasks import in_turns
+from apisix_ingress.runtime.tasks import first_of, in_turns
 from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
@@ -88,13 +88,9 @@ class EarlyUpdates:
 
     async def _are_known_before(self, ready: asyncio.Event) -> bool:
         """Wait until the nodes are known or everything has been translated; return False if they are not needed."""
-        listed, translated = asyncio.ensure_future(self._nodes.wait_until_listed()), asyncio.ensure_future(ready.wait())
-        try:
-            await asyncio.wait((listed, translated), return_when=asyncio.FIRST_COMPLETED)
-            return not ready.is_set() and listed.result()
-        finally:
-            listed.cancel()
-            translated.cancel()
+        listed = asyncio.ensure_future(self._nodes.wait_until_listed())
+        await first_of(listed, ready.wait())
+        return not ready.is_set() and listed.result()
 
     async def _found(self, upstreams: Mapping[RecordKey, ObservedRecord]) -> list[Update]:
         counts = Counter(_service(found.name) for found in upstreams.values())

@@ -1,4 +1,4 @@
-"""Lists of reflectors: only complete lists have an effect, and deletes without an event are checked first."""
+"""Lists of reflectors: after the first, only complete lists have an effect; deletes without an event are checked."""
 
 from collections.abc import Awaitable
 from pathlib import Path
@@ -53,6 +53,21 @@ async def test_a_list_that_expires_between_pages_starts_again(server: FakeApiSer
         await harness.reflector.synced.wait()
         assert harness.names() == want
         assert harness.notes.lists == [25]
+
+
+async def test_the_first_list_is_stored_page_by_page(server: FakeApiServer, tmp_path: Path) -> None:
+    put_routes(server, 25)
+    second = Fault("list", "apisixroutes", status=500, when=lambda seen: "continue" in seen.query)
+    server.faults.append(second)
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until(lambda: len(harness.store) == 10, "the first page")
+        assert not harness.store.synced
+        for number in range(9):
+            server.forget("apisixroutes", f"r{number:03}")
+        server.faults.remove(second)
+        await harness.reflector.synced.wait()
+        assert harness.names() == {f"r{number:03}" for number in range(9, 25)}
+        assert harness.notes.holds == []
 
 
 @pytest.mark.parametrize("way", ["stream", "status", "twice"])

@@ -82,6 +82,7 @@ async def test_a_new_endpoint_is_written_before_everything_is_translated() -> No
     with capture_logs() as logs:
         async with stage.running(ready=False):
             assert stage.log == [("put", str(FIRST))]
+            assert stage.sync.updated_early.is_set()
             assert stage.gateway.stored[FIRST] == {**before, "nodes": to("10.0.0.2")}
             stage.ready.set()
             await asyncio.sleep(5)
@@ -127,7 +128,7 @@ async def test_nothing_is_written_before_the_endpoints_are_listed() -> None:
     nodes = Nodes(False, team_web0_80=["10.0.0.2"])
     stage = restarted(nodes)
     async with stage.running(ready=False):
-        assert (stage.log, nodes.asked) == ([], [])
+        assert (stage.log, nodes.asked, stage.sync.updated_early.is_set()) == ([], [], False)
         nodes.listed.set()
         await asyncio.sleep(1)
         assert stage.log == [("put", str(FIRST))]
