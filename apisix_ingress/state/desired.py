@@ -8,6 +8,7 @@ translated now.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -45,6 +46,8 @@ class Desired:
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
         self._namespaces: dict[ObjectKey, str] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
+        # The number of keys by their kind and the clusters that should have the record; None: all clusters.
+        self._counts: Counter[tuple[RecordKind, frozenset[str] | None]] = Counter()
         # By exclusive key: the records that should have it, see `older_takers`.
         self._takers: dict[_Taken, list[tuple[int, Claimant, RecordKey]]] = {}
         self._turns: dict[tuple[_Taken, RecordKey], int] = {}
@@ -77,6 +80,7 @@ class Desired:
                 self._candidates[key] = new
             else:
                 self._candidates.pop(key, None)
+            self._count_clusters(key.kind, old, new)
             if len(old) != len(new) or _differ(old, new):
                 dirty.add(key)
             if key.kind in EXCLUSIVE:
@@ -134,6 +138,14 @@ class Desired:
         """Return all desired records of a gateway cluster."""
         found = ((key, self.get(key, cluster)) for key in self._candidates)
         return {key: record for key, record in found if record is not None}
+
+    def counts(self, cluster: str) -> Counter[RecordKind]:
+        """Return how many records of each kind a gateway cluster should have."""
+        found: Counter[RecordKind] = Counter()
+        for (kind, clusters), number in self._counts.items():
+            if clusters is None or cluster in clusters:
+                found[kind] += number
+        return found
 
     def of_owner(self, owner: ObjectKey) -> Mapping[RecordKey, Record]:
         """Return an owner's records, including records that another owner wins."""
@@ -193,6 +205,20 @@ class Desired:
                 return candidate
         return None
 
+    def _count_clusters(
+        self, kind: RecordKind, old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record]]
+    ) -> None:
+        had = (kind, _clusters(old)) if old else None
+        has = (kind, _clusters(new)) if new else None
+        if had == has:
+            return
+        if has is not None:
+            self._counts[has] += 1
+        if had is not None:
+            self._counts[had] -= 1
+            if not self._counts[had]:
+                del self._counts[had]
+
     def _count_takers(
         self, key: RecordKey, old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record]]
     ) -> None:
@@ -244,6 +270,14 @@ def _moved(record: Record, id_: str) -> Record:
 
 def _overlap(one: Record, other: Record) -> bool:
     return one.clusters is None or other.clusters is None or bool(one.clusters & other.clusters)
+
+
+def _clusters(candidates: list[tuple[Claimant, Record]]) -> frozenset[str] | None:
+    """Return the clusters that should have a record with the key of the candidates; None: all clusters."""
+    found = candidates[0][1].clusters
+    for _, record in candidates[1:]:
+        found = None if found is None or record.clusters is None else found | record.clusters
+    return found
 
 
 def _takes(candidates: Iterable[tuple[Claimant, Record]]) -> set[tuple[str, str]]:

@@ -49,7 +49,7 @@ class ScrapedMetrics:
 
     def _update_cluster(self, sync: ClusterSync) -> None:
         self._metrics.set_pending(sync.name, age=self._lag.oldest(sync.name), backlog=sync.backlog)
-        for kind, tally in sync.tally().items():
+        for kind, counts in sync.counts().items():
             self._metrics.set_records(
-                sync.name, kind, desired=tally.desired, applied=tally.applied, quarantined=tally.rejected
+                sync.name, kind, desired=counts.desired, applied=counts.applied, quarantined=counts.rejected
             )

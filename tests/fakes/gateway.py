@@ -6,6 +6,7 @@ The fake enforces the Admin API's rules on references and records every violatio
 import asyncio
 import random
 import selectors
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -322,6 +323,9 @@ class FakeWanted:
 
     def keys(self) -> tuple[RecordKey, ...]:
         return tuple(self.records)
+
+    def counts(self, cluster: str) -> Counter[RecordKind]:
+        return Counter(key.kind for key in self.records)
 
     def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
         """The records are treated as created in this order."""

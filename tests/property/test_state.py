@@ -1,6 +1,7 @@
 """State compared with simple models: in any order of events, the result is the same, and nothing stale is kept."""
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -217,6 +218,7 @@ def test_desired_records_are_those_of_the_oldest_owners_in_any_order(
     desired = _in_every_order(wishes, rng)
     for cluster in ("east", "west"):
         assert desired.records(cluster) == _wanted(wishes, cluster)
+        assert desired.counts(cluster) == Counter(key.kind for key in desired.records(cluster))
     for claimant in wishes:
         desired.replace(claimant, [])
     assert all(not kept for name, kept in vars(desired).items() if name != "_ids")

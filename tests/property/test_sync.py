@@ -156,7 +156,7 @@ class Story:
         for _ in range(3):
             needed |= {ref for key in needed & set(stored) for ref in self.gateway.refs_of(key)}
         assert set(stored) - set(want) - set(FOREIGN) - needed == set()
-        assert self.sync.idle(), self.sync.tally()
+        assert self.sync.idle(), self.sync.counts()
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, BLOCK))

@@ -24,8 +24,8 @@ from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
 
 
-class Tally(NamedTuple):
-    """Records of one kind in one cluster."""
+class RecordCounts(NamedTuple):
+    """Numbers of records of one kind in one cluster."""
 
     desired: int
     applied: int
@@ -152,13 +152,15 @@ class ClusterSync:
         """Seconds since the desired records last changed; differences that the takeover finds are not changes."""
         return self._config.clock.monotonic() - self._changed_at
 
-    def tally(self) -> dict[RecordKind, Tally]:
+    def counts(self) -> dict[RecordKind, RecordCounts]:
         """Return how many records of each kind are desired, applied and rejected."""
-        keys = self._config.wanted.keys()
-        wanted = Counter(key.kind for key in keys if self._driver.wanted(key) is not None)
-        applied = Counter(slot.key.kind for slot in self._driver.table if slot.applied is not None)
-        rejected = Counter(slot.key.kind for slot in self._driver.table if slot.rejection is not None)
-        return {kind: Tally(wanted[kind], applied[kind], rejected[kind]) for kind in RECORD_KINDS}
+        desired, applied, rejected = self._config.wanted.counts(self.name), Counter[str](), Counter[str]()
+        for slot in self._driver.table:
+            if slot.applied is not None:
+                applied[slot.key.kind] += 1
+            if slot.rejection is not None:
+                rejected[slot.key.kind] += 1
+        return {kind: RecordCounts(desired[kind], applied[kind], rejected[kind]) for kind in RECORD_KINDS}
 
     @property
     def _driver(self) -> RecordDriver:

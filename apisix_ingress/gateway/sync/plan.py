@@ -7,7 +7,7 @@ one record at the moment when it could be written; a `Plan` has the decisions ab
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -50,6 +50,9 @@ class Wanted(Protocol):
 
     def keys(self) -> Iterable[RecordKey]:
         """Return the keys of all desired records, of any cluster."""
+
+    def counts(self, cluster: str) -> Counter[RecordKind]:
+        """Return how many records of each kind a cluster should have."""
 
     def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
         """Yield records of older owners that may want the same exclusive keys, the youngest owner first."""

@@ -79,7 +79,7 @@ async def until_applied(sync: ClusterSync, records: Sequence[Record]) -> None:
     def are_applied() -> bool:
         return sync.idle() and all(sync.record_state(record.key).kind == "applied" for record in records)
 
-    await until(are_applied, "the records", state=sync.tally)
+    await until(are_applied, "the records", state=sync.counts)
 
 
 def writes(gateway: DevGateway) -> list[tuple[str, str]]:
@@ -198,7 +198,7 @@ async def test_engine_fills_a_gateway_once_and_a_second_one_finds_nothing_to_do(
             assert len(writes(gateway)) == 300
             wanted.replace(())
             sync.mark_dirty([record.key for record in records])
-            await until(sync.idle, "the end of writes", state=sync.tally)
+            await until(sync.idle, "the end of writes", state=sync.counts)
         assert gateway.records("routes") == gateway.records("upstreams") == {}
         assert len(writes(gateway)) == 600
 
@@ -215,7 +215,7 @@ async def test_engine_converges_over_faults_on_the_wire(gateway: DevGateway, act
 async def test_the_engine_continues_after_a_gateway_restart(gateway: DevGateway) -> None:
     records = world(100)
     async with connected(gateway) as backend, leading(backend, FakeWanted(records)) as sync:
-        await until(lambda: sum(kind.applied for kind in sync.tally().values()) >= 50, "50 records", state=sync.tally)
+        await until(lambda: sum(kind.applied for kind in sync.counts().values()) >= 50, "50 records", state=sync.counts)
         await asyncio.to_thread(gateway.kill)
         await asyncio.to_thread(gateway.start)
         await until_applied(sync, records)

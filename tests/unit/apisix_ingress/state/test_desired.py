@@ -93,6 +93,7 @@ def test_records_of_other_clusters_do_not_conflict() -> None:
     desired.replace(NEW, [west])
     assert (desired.get(ONE.key, "east"), desired.get(ONE.key, "west")) == (east, west)
     assert desired.records("north") == {}
+    assert [desired.counts(name) for name in ("east", "west", "north")] == [{"routes": 1}, {"routes": 1}, {}]
     assert (desired.lost(NEW.owner), desired.lost(OLD.owner)) == ({}, {})
 
 
