@@ -76,6 +76,9 @@ SERVE_SECONDS = 0.8
 FIRST_WRITES_SECONDS = 0.2
 """Delay in seconds of the HTTP server after the first pass over all objects: the first writes have priority."""
 
+EARLY_SECONDS = 5.0
+"""Maximum seconds from the start for which translation waits for early updates, if lists are not complete earlier."""
+
 STATUS_SECONDS = 15.0
 """Maximum seconds from the start of a term until statuses are written, if not everything was translated earlier."""
 
@@ -309,16 +312,23 @@ class Controller:
         await self.server.run()
 
     async def _translate(self, stop: asyncio.Event) -> None:
-        """Run the providers; at a start not before early updates are done, which must not wait for the CPU."""
-        early = asyncio.gather(*(sync.updated_early.wait() for sync in self.state.clusters.syncs))
-        await first_of(self.state.source.synced(), early, stop.wait())
-        await self.registry.run()
+        """Run the providers. At a start, wait for early updates first: translating would compete for the CPU."""
+        state = self.state
+        await first_of(state.source.synced(), self._updated_early(), state.clock.sleep(EARLY_SECONDS), stop.wait())
+        if not stop.is_set():
+            await self.registry.run()
+
+    async def _updated_early(self) -> None:
+        for sync in self.state.clusters.syncs:
+            await sync.updated_early.wait()
 
     async def _prepare(self) -> None:
         """Allow writes once every object is known and translated."""
         world, source = self.state.world, self.state.source
         await source.synced()
         await self.registry.drained()
+        for sync in self.state.clusters.syncs:
+            sync.forget_undesired()
         world.ids.settle()
         world.host_holders.settle()
         self.state.ready.set()

@@ -103,7 +103,7 @@ async def ends_within(work: Awaitable[object], seconds: float, *, clock: Clock) 
 
 
 async def first_of(*works: Awaitable[object]) -> None:
-    """Return once one of `works` has ended, and cancel the others; raise its exception."""
+    """Return once one of `works` has ended, and end the others; raise its exception."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -111,7 +111,7 @@ async def first_of(*works: Awaitable[object]) -> None:
             task.result()
     finally:
         for task in tasks:
-            task.cancel()
+            await discard(task)
 
 
 async def in_turns(items: Iterable[T], *, every: int = 50) -> AsyncIterator[T]:
@@ -134,7 +134,7 @@ async def cancel(task: asyncio.Task[T]) -> None:
         raise error
 
 
-async def discard(task: asyncio.Task[T]) -> None:
+async def discard(task: asyncio.Future[T]) -> None:
     """Cancel `task` and wait until it has ended, however it ends."""
     task.cancel()
     await asyncio.wait([task])

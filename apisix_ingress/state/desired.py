@@ -46,7 +46,7 @@ class Desired:
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
         self._namespaces: dict[ObjectKey, str] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
-        # The number of keys by their kind and the clusters that should have the record; None: all clusters.
+        # Number of keys per kind and set of clusters that should have the record (None: all).
         self._counts: Counter[tuple[RecordKind, frozenset[str] | None]] = Counter()
         # By exclusive key: the records that should have it, see `older_takers`.
         self._takers: dict[_Taken, list[tuple[int, Claimant, RecordKey]]] = {}

@@ -54,10 +54,16 @@ async def test_objects_are_frozen_while_they_are_loaded(
     assert len(ready) <= 2 * len(names) + 20  # without new objects, nothing is frozen
 
 
-@pytest.mark.parametrize("is_gateway_listed", [True, False])
-async def test_translation_starts_once_gateways_have_been_updated_early(
-    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, is_gateway_listed: bool
+@pytest.mark.parametrize(("is_gateway_listed", "seconds"), [(True, 60.0), (False, 60.0), (False, 0.0)])
+async def test_translation_starts_once_gateways_have_been_updated_early_or_after_some_seconds(
+    server: FakeApiServer,
+    gateway: FakeAdminApi,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_gateway_listed: bool,
+    seconds: float,
 ) -> None:
+    monkeypatch.setattr("apisix_ingress.app.EARLY_SECONDS", seconds)
     names = put_world(server)
     lists = Fault("list", "apisixtlses", status=500)
     server.faults.append(lists)
@@ -66,7 +72,7 @@ async def test_translation_starts_once_gateways_have_been_updated_early(
     async with running(server, gateway, tmp_path) as app:
         state = app.controller.state
         await app.until(lambda: set(state.source.problems()) == {"apisixtlses"}, "the lists of all other kinds")
-        if is_gateway_listed:
+        if is_gateway_listed or not seconds:
             await app.until(lambda: len(state.world.reports) > len(names), "all reports")
         else:
             await app.until(lambda: bool(state.unhealthy_gateways()), "the outage of the gateway")
@@ -181,6 +187,26 @@ async def test_a_wrongly_empty_list_deletes_nothing(
         await app.until(lambda: server.count("list", "apisixroutes") > listed + 1, "the list that clears the suspicion")
         server.put(route("more"))
         await app.until_served(*names, "more")
+    assert app.deletes == []
+
+
+async def test_no_route_is_deleted_if_a_first_list_fails_and_the_next_is_empty(
+    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
+) -> None:
+    names = put_world(server)
+    async with running(server, gateway, tmp_path) as app:
+        await app.until_served(*names)
+    second_page = Fault("list", "apisixroutes", status=500, when=lambda seen: "continue" in seen.query)
+    server.faults.append(second_page)
+    async with running(server, gateway, tmp_path) as app:
+        state = app.controller.state
+        await app.until(lambda: "500" in state.source.problems().get("apisixroutes", ""), "the failing page")
+        await app.until(lambda: state.world.desired.counts("default")["routes"] == 10, "the routes of the first page")
+        body = '{"metadata": {"resourceVersion": "9000"}, "items": []}'
+        server.faults[:] = [Fault("list", "apisixroutes", status=200, body=body)]
+        await app.until(lambda: state.clusters.syncs[0].idle(), "the first comparison")
+        assert len(app.names()) == len(names)
+        server.faults.clear()
     assert app.deletes == []
 
 

@@ -25,7 +25,7 @@ from apisix_ingress.runtime.term import Term
 
 
 class RecordCounts(NamedTuple):
-    """Numbers of records of one kind in one cluster."""
+    """Record counts of one kind in one cluster."""
 
     desired: int
     applied: int
@@ -47,7 +47,7 @@ class ClusterSync:
         self.closed = False
         """Whether no more writes start, because the process is about to exit."""
         self.updated_early = asyncio.Event()
-        """Set once no updates are left to do before everything has been translated (`early_updates`)."""
+        """Set once early updates are done or not needed."""
         self._changed_at = -math.inf
         self._moved = asyncio.Event()
         self._ever_wanted: set[RecordKey] = set()
@@ -75,6 +75,13 @@ class ClusterSync:
             self._changed_at = self._config.clock.monotonic()
             self._config.observer.marked(self.name, keys, self._changed_at if since is None else since)
         self._session.mark_dirty(keys, urgent=urgent, former=former)
+
+    def forget_undesired(self) -> None:
+        """Forget which records were desired earlier, for the end of the first pass: their objects may still exist.
+
+        An attempt to list a kind may fail after some pages, and the next list may be truncated.
+        """
+        self._ever_wanted.intersection_update(self._config.wanted.keys())
 
     # Reading.
 

@@ -45,7 +45,7 @@ class SyncSession:
         inherited: The records that the address last had, as far as this process knows; empty for a new address.
         ever_wanted: Records that were desired at any time since this process started.
         first_audit: Seconds from the takeover to the first periodic audit.
-        updated_early: Set once no early updates are left to do.
+        updated_early: Set once early updates are done or not needed.
     """
 
     def __init__(

@@ -5,8 +5,9 @@
     list ──complete──► store ──► watch ──ends, cut off, 429, 5xx──► watch from the last version, after a backoff
       ▲                            │
       └──── 410, rollback ─────────┘   rollback: an old event, or found by the check after outages and silent watches
+    the first list is stored page by page
     404 on list: check the API group; if the kind stays absent, empty the store and check again periodically
-    403: the store stays unchanged; `problem` names the missing permission
+    403: what is stored stays; `problem` names the missing permission
 
 `relist` applies lists to the store, `store_writer` decodes and stores objects, `watch_state` counts what went wrong.
 """

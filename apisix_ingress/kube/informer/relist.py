@@ -92,7 +92,8 @@ class Relist:
         """List the kind and update the store; return the list, or None if deletes are held back.
 
         Raises:
-            KubeError: There was no complete list; only the objects of a first list may be stored.
+            KubeError: The list did not complete. Objects of a first list may already be stored; otherwise the store is
+                unchanged.
         """
         began = self._clock.monotonic()
         found = await self._read(path, fields)
@@ -146,7 +147,7 @@ class Relist:
     async def _replace(self, found: WholeList) -> None:
         """Store the objects of a list, then delete the missing ones; yield to the event loop in between.
 
-        What a first list lacks was on a page of an earlier attempt that failed.
+        Objects that a first list lacks were stored by an earlier, failed attempt, so they are deleted immediately.
         """
         async for item in in_turns(found.items, every=self._writer.yield_every):
             self._writer.put(item)

@@ -265,7 +265,7 @@ class Audit:
         keys = table.records().union(self._config.wanted.keys())
         steps = [(key, step) async for key in in_turns(keys, every=PIECE) if (step := driver.decide(key)) != NOTHING]
         found = Plan.of(steps, driver.wanted)
-        await asyncio.sleep(0)  # with 20,000 records, this and the next steps take 10 ms each
+        await asyncio.sleep(0)  # with 20,000 records, the steps before and after this take 10 ms each
         # Not `keys`: records that became desired during the comparison stay known as well.
         uncertain = {slot.key for slot in table.timed.values() if slot.may_be_overwritten > -math.inf}
         driver.ever_wanted &= table.records().union(self._config.wanted.keys(), uncertain)

@@ -60,8 +60,8 @@ async def test_the_first_list_is_stored_page_by_page(server: FakeApiServer, tmp_
     second = Fault("list", "apisixroutes", status=500, when=lambda seen: "continue" in seen.query)
     server.faults.append(second)
     async with reflecting(server, tmp_path) as harness:
-        await harness.until(lambda: len(harness.store) == 10, "the first page")
-        assert not harness.store.synced
+        await harness.until(lambda: bool(harness.notes.failures), "the failure of the second page")
+        assert (len(harness.store), harness.store.synced) == (10, False)
         for number in range(9):
             server.forget("apisixroutes", f"r{number:03}")
         server.faults.remove(second)
