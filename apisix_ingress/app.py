@@ -327,8 +327,6 @@ class Controller:
         world, source = self.state.world, self.state.source
         await source.synced()
         await self.registry.drained()
-        for sync in self.state.clusters.syncs:
-            sync.forget_undesired()
         world.ids.settle()
         world.host_holders.settle()
         self.state.ready.set()

@@ -111,6 +111,8 @@ async def first_of(*works: Awaitable[object]) -> None:
             task.result()
     finally:
         for task in tasks:
+            task.cancel()
+        for task in tasks:
             await discard(task)
 
 

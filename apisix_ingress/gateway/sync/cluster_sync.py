@@ -76,13 +76,6 @@ class ClusterSync:
             self._config.observer.marked(self.name, keys, self._changed_at if since is None else since)
         self._session.mark_dirty(keys, urgent=urgent, former=former)
 
-    def forget_undesired(self) -> None:
-        """Forget which records were desired earlier, for the end of the first pass: their objects may still exist.
-
-        An attempt to list a kind may fail after some pages, and the next list may be truncated.
-        """
-        self._ever_wanted.intersection_update(self._config.wanted.keys())
-
     # Reading.
 
     def record_state(self, key: RecordKey) -> RecordState:

@@ -2,9 +2,10 @@
 
 The first list is stored page by page, so that objects are translated while the API server prepares the next page; the
 store counts as complete after the last one. Every other list has an effect only when it is complete. Objects may be
-missing from it without a delete event. If these are unusually many, or the list is empty, their deletes are held back
-until a second list confirms them and GET finds none of a sample of them: a proxy in front of the API server may
-truncate two lists in a row. `reflector` decides when to list.
+missing from a list without a delete event; from a first list if an earlier attempt failed after some pages. If these
+are unusually many, or the list is empty, their deletes are held back until a second list confirms them and GET finds
+none of a sample of them: a proxy in front of the API server may truncate two lists in a row. `reflector` decides when
+to list.
 """
 
 from __future__ import annotations
@@ -145,10 +146,7 @@ class Relist:
                 self._writer.put(item)
 
     async def _replace(self, found: WholeList) -> None:
-        """Store the objects of a list, then delete the missing ones; yield to the event loop in between.
-
-        Objects that a first list lacks were stored by an earlier, failed attempt, so they are deleted immediately.
-        """
+        """Store the objects of a list, then delete the missing ones; yield to the event loop in between."""
         async for item in in_turns(found.items, every=self._writer.yield_every):
             self._writer.put(item)
         missing = frozenset(self._store.keys()) - found.seen
@@ -159,7 +157,7 @@ class Relist:
             problem = "are missing from lists, but GET finds them: a proxy in front of the API server truncates lists"
             self._hold_back(missing, problem)
             return
-        confirmed = missing if is_first else self._confirmed(missing, is_empty=not found.seen)
+        confirmed = self._confirmed(missing, is_empty=not found.seen)
         async for key in in_turns(confirmed, every=self._writer.yield_every):
             self._writer.delete(key)
         if not self._missing:

@@ -8,7 +8,16 @@ import pytest
 
 from apisix_ingress.runtime.queue.rate_limiters import FastSlow
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
-from apisix_ingress.runtime.tasks import bounded, cancel, deadline, discard, ends_within, in_daemon, run_workers
+from apisix_ingress.runtime.tasks import (
+    bounded,
+    cancel,
+    deadline,
+    discard,
+    ends_within,
+    first_of,
+    in_daemon,
+    run_workers,
+)
 from tests.fakes.clock import FakeClock
 
 
@@ -251,6 +260,29 @@ async def test_cancelled_caller_of_cancel_is_cancelled_and_so_is_the_task() -> N
         await stopper
     await clock.advance(10)
     assert task.cancelled()
+
+
+async def test_the_first_work_that_ends_ends_the_others() -> None:
+    ended: list[str] = []
+
+    async def never(name: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(name)
+
+    async def fail() -> None:
+        raise ValueError("failed")
+
+    await first_of(never("a"), asyncio.sleep(0), never("b"))
+    assert ended == ["a", "b"]
+    with pytest.raises(ValueError, match="failed"):
+        await first_of(never("c"), fail())
+    waiting = asyncio.create_task(first_of(never("d"), never("e")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await cancel(waiting)
+    assert ended == ["a", "b", "c", "d", "e"]
 
 
 async def test_work_in_a_daemon_returns_and_raises() -> None:

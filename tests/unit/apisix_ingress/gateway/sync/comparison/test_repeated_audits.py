@@ -155,17 +155,6 @@ async def test_records_of_objects_deleted_in_this_process_do_not_become_orphans(
 
 
 @on_stage
-async def test_records_that_were_desired_only_during_the_first_pass_are_held_back() -> None:
-    stage = Stage(many(40), stored=many(40))
-    stage.sync.mark_dirty(stage.wanted.keys())
-    stage.want(*many(5))
-    stage.sync.forget_undesired()
-    async with stage.running():
-        await asyncio.sleep(10)
-        assert (len(stage.gateway.stored), stage.notes.helds[-1]) == (40, 35)
-
-
-@on_stage
 async def test_hosts_of_routes_that_stay_are_known_until_the_hold_is_lifted() -> None:
     kept = make_record(RecordKey("routes", "kept"), hosts=["kept.example.org"], upstream_id=UPSTREAM.id)
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD], stored=[UPSTREAM_RECORD, ROUTE_RECORD, kept])
