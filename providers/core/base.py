@@ -249,6 +249,7 @@ class Provider(Generic[T]):
     def _apply(self, claimant: Claimant, translation: Translation) -> None:
         """Publish a translation, or keep the last good records if it failed."""
         owner, desired = claimant.owner, self._world.desired
+        before = desired.of_owner(owner)
         if translation.failed:
             desired.hold(claimant, translation.holds)
             if self._router.live:
@@ -261,10 +262,9 @@ class Provider(Generic[T]):
         else:
             self._grants.remember(owner, translation)
             targets = self._world.claims.replace(claimant, translation.claims)
-            before = desired.of_owner(owner)
             change = desired.replace(claimant, translation.published(before))
             desired.hold(claimant, ())  # only now: its names must not be free in between
-            targets |= self._neighbours_of(owner, before.values()) if change.dirty else frozenset()
+        targets |= self._neighbours_of(owner, before.values()) if change.dirty else frozenset()
         for key in sorted((*targets, *change.contested)):
             self._router.enqueue(key)
         if change.dirty:

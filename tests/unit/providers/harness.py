@@ -34,9 +34,9 @@ KINDS = ("Namespace", "Pod", "Service", "EndpointSlice", "Secret", "ApisixRoute"
 def make_route(name: str = "web", *, namespace: str = "default", created: str = "1", **spec: Any) -> CustomObject:
     """Return a route whose translation follows its spec.
 
-    `records` maps names to uris, `claims` lists Services, `reads` lists Secrets that must exist, `error` and
-    `warning` are the message of a problem, `crash` raises, `loops` queues the route again, `seconds` is how long it
-    takes.
+    `records` maps names to uris, `body` has further fields of them, `claims` lists Services, `reads` lists Secrets that
+    must exist, `error` and `warning` are the message of a problem, `crash` raises, `loops` queues the route again,
+    `seconds` is how long it takes.
     """
     return make_custom(name, namespace=namespace, created=created, spec=spec)
 
@@ -65,7 +65,7 @@ class Routes(Provider[CustomObject]):
         reported += [Problem("Odd", spec["warning"], severity="warning")] if "warning" in spec else []
         return Translation(
             records=tuple(
-                make_record(name, id=view.record_id("routes", name), body={"uri": uri})
+                make_record(name, id=view.record_id("routes", name), body={"uri": uri, **spec.get("body", {})})
                 for name, uri in spec.get("records", {}).items()
             ),
             claims=tuple(make_claim(service) for service in spec.get("claims", ())),

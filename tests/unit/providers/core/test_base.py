@@ -93,6 +93,20 @@ def test_records_that_preceded_the_lists_of_other_kinds_are_not_the_last_good_on
     assert is_held(loop)
 
 
+def test_hosts_of_records_that_were_withdrawn_before_everything_was_listed_are_no_longer_shared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = ProviderHarness(monkeypatch, Options(host_ownership="shared"))
+    host = {"hosts": ["a.test"]}
+    red = make_route("red", namespace="red", records={"red": "/"}, body=host)
+    blue = make_route("blue", namespace="blue", records={"blue": "/"}, body=host)
+    loop.put(red, blue)
+    for route in (red, blue):
+        loop.registry.providers["ApisixRoute"].settle_one(route.meta.key)
+    loop.settle(make_route("red", namespace="red", error="the ApisixUpstream is invalid"))
+    assert loop.problems(blue) == []
+
+
 def test_failed_translation_keeps_strong_claims(loop: ProviderHarness) -> None:
     loop.settle(make_service(), make_route(claims=["web"]))
     route = make_route(claims=["web", "api"], error="broken")
