@@ -217,8 +217,11 @@ class HttpServer:
         )
         loop = asyncio.get_running_loop()
         for each in self._sockets:
-            server = await loop.create_server(self._connections.accept, sock=each.dup(), backlog=_BACKLOG)
-            self._servers.append(server)
+            server = await loop.create_server(
+                self._connections.accept, sock=each.dup(), backlog=_BACKLOG, start_serving=False
+            )
+            self._servers.append(server)  # before it serves: if that is cancelled, `stop` closes it
+            await server.start_serving()
 
     async def run(self) -> None:
         """Enforce the limits until cancelled; call it after `serve`."""

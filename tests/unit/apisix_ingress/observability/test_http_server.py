@@ -189,6 +189,22 @@ async def test_stopped_server_frees_its_port_and_stops_twice() -> None:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
+async def test_a_server_that_is_cancelled_while_it_starts_frees_its_port() -> None:
+    for steps in range(20):
+        server = make_server()
+        await server.listen()
+        port, serve = server.port, asyncio.create_task(server.serve())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        was_done = serve.done()
+        serve.cancel()
+        await asyncio.wait([serve])
+        await server.stop()
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0, f"after {steps} steps"
+    assert was_done
+
+
 async def test_a_request_before_serving_waits_for_its_response() -> None:
     async with make_server() as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
