@@ -177,7 +177,9 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
         Annotation(
             "use-regex",
             "flag",
-            "Paths of type ImplementationSpecific are regular expressions; add `^` and `$` if you need them.",
+            "Paths of type ImplementationSpecific are regular expressions that match anywhere in the path. Kubernetes"
+            " requires paths to begin with `/`, not `^`; if an expression must match from the start, use an"
+            " [ApisixRoute](examples/routes.md#regex-path).",
             "true",
         ),
         Annotation(

@@ -234,3 +234,5 @@ def test_the_regular_expression_of_a_path_is_matched_if_enabled(scene: Scene) ->
     scene.until_pod("web", "/v12/users")
     scene.until_pod("prefix", "/v/users")
     assert scene.send("/vv/users").status == 404
+    # It matches anywhere in the path, as in 1.8, and the API server rejects paths that begin with `^`.
+    assert scene.send("/old/v12/users").pod == "web"

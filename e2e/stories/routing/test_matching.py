@@ -146,6 +146,7 @@ def test_path_and_variable_scopes_and_all_expressions_must_hold(scene: Scene) ->
     scene.wait_live("web")
     assert scene.send("/v2/users").pod == "web"
     assert scene.send("/latest/users").status == NOT_FOUND
+    assert scene.send("/old/v2/users").status == NOT_FOUND
     assert scene.send("/v2/users", method="DELETE").status == NOT_FOUND
     assert scene.send("/v2/users?debug=1").status == NOT_FOUND
 
