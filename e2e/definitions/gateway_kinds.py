@@ -24,11 +24,16 @@ KINDS = {
 }
 """Kind → plural."""
 
+ANYTHING: Manifest = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""The schema of an object with any fields."""
+
 CONTROLLER = "apisix.apache.org/apisix-ingress-controller"
 
 
-def definition(kind: str, plural: str = "", group: str = GROUP, version: str = "v1") -> Manifest:
-    """Return the CRD of a kind, by default one of the Gateway API."""
+def definition(
+    kind: str, plural: str = "", group: str = GROUP, versions: Sequence[str] = ("v1",), schema: Manifest = ANYTHING
+) -> Manifest:
+    """Return the CRD of a kind, by default one of the Gateway API; the first version is stored."""
     plural = plural or KINDS[kind]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -45,10 +50,11 @@ def definition(kind: str, plural: str = "", group: str = GROUP, version: str = "
                 {
                     "name": version,
                     "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                    "storage": version == versions[0],
+                    "schema": {"openAPIV3Schema": schema},
                     "subresources": {"status": {}},
                 }
+                for version in versions
             ],
         },
     }
