@@ -71,21 +71,20 @@ async def _certificates(facts: PageInputs, owners: list[ObjectKey]) -> list[Json
     found = [facts.world.stores[owner.kind].get(owner) for owner in owners[:MOST_OBJECTS]]
     rows: dict[tuple[str, ObjectKey], JsonObject] = {}
     async for item in in_turns(sorted((each for each in found if each is not None), key=lambda each: each.meta.age)):
-        for host, winner in islice(_lost(facts, item), MOST_MATCHERS):
+        for host, winner, is_left_out in islice(_lost(facts, item), MOST_MATCHERS):
             if len(rows) < MOST_ROWS or (host, winner) in rows:
                 row = rows.setdefault((host, winner), {"host": clean(host), "front": _object(winner), "behind": []})
-                is_left_out = winner.namespace != item.meta.namespace
                 row["behind"].append({"object": _object(item.meta.key), "left_out": is_left_out})
     return list(rows.values())
 
 
-def _lost(facts: PageInputs, item: CustomObject) -> Iterator[tuple[str, ObjectKey]]:
-    """Yield each host of an object for which an older one has a different certificate, and that object."""
+def _lost(facts: PageInputs, item: CustomObject) -> Iterator[tuple[str, ObjectKey, bool]]:
+    """Yield each host of an object that another one decides about, that object, and whether it takes the host."""
     view = facts.world.view()
     rivals = HostConflicts(item, view, facts.options)
     for host, face in dict(faces(item, view, facts.options)).items():
-        if face is not None and (winner := rivals.ahead(host, face, item.meta.age)) is not None:
-            yield host, winner.meta.key
+        if face is not None and (rival := rivals.ahead(host, face)) is not None:
+            yield host, rival.item.meta.key, rival.excludes(item.meta.namespace, face)
 
 
 def _matchers(facts: PageInputs, owner: ObjectKey) -> tuple[Matcher, ...]:

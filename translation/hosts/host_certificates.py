@@ -1,7 +1,6 @@
-"""Faces: a string per host that is equal for equal certificates and client-auth settings, for other objects.
+"""Faces: a value per host that is equal for equal certificates and client-auth settings, for other objects.
 
-A face consists of the server's own certificate and the client-auth settings: a gateway has one of both per host. The
-rest of the chain, and the Secret it comes from, are ignored. Mistakes of another object are not reported here.
+A gateway has one of both per host. Mistakes of another object are not reported here.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from apisix_ingress.model.formats.hashed_cache import kept_by_digest
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -35,14 +34,26 @@ _CA_KEYS = ("cert", "tls.crt", "ca.crt")
 _NO_CA = "has no CA under {}, so no client certificate is accepted; put the CA under ca.crt"
 
 
-def face_of(body: FrozenJson) -> str:
+class Face(NamedTuple):
+    """What clients see of an ssl record.
+
+    Attributes:
+        certificate: The fingerprint of the server's own certificate, whatever the rest of its chain and its Secret.
+        client: A digest of the client-auth settings; empty without them.
+    """
+
+    certificate: str
+    client: str
+
+
+def face_of(body: FrozenJson) -> Face:
     """Return the face of an ssl record; its certificate has been parsed before."""
     client = body.get("client")
-    asked = hashlib.sha256(json.dumps(client, sort_keys=True).encode()).hexdigest() if client else ""
-    return f"{_fingerprint(body['cert'])} {asked}".rstrip()
+    digest = hashlib.sha256(json.dumps(client, sort_keys=True).encode()).hexdigest() if client else ""
+    return Face(_fingerprint(body["cert"]), digest)
 
 
-def faces(obj: CustomObject, view: View, options: Options) -> Iterator[tuple[str, str | None]]:
+def faces(obj: CustomObject, view: View, options: Options) -> Iterator[tuple[str, Face | None]]:
     """Yield each host of an ApisixTls or Ingress with its face, in the order of the fields; None if it is unknown."""
     scope = Context(obj.meta.kind, obj.meta.namespace, view, options)
     for entry in tls_entries(obj):

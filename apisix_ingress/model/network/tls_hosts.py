@@ -47,7 +47,18 @@ def count_tls_hosts(obj: CustomObject) -> int:
 
 def tls_host_values(obj: CustomObject) -> Iterable[str]:
     """Return the values under which an object is indexed."""
-    return {host for entry in tls_entries(obj) for host in entry.hosts or (FROM_CERTIFICATE,)}
+    found = {host for entry in tls_entries(obj) for host in entry.hosts or (FROM_CERTIFICATE,)}
+    return found | set(map(with_client_auth, found)) if requires_clients(obj) else found
+
+
+def requires_clients(obj: CustomObject) -> bool:
+    """Return whether an object requires client certificates, even if its settings for them are invalid."""
+    return obj.meta.kind != "Ingress" and obj.spec.get("client") is not None
+
+
+def with_client_auth(host: str) -> str:
+    """Return the index value of the objects that require client certificates for a host."""
+    return f"{host} client"
 
 
 def _tls(spec: FrozenJson) -> Iterator[TlsEntry]:

@@ -66,9 +66,10 @@ HOST_CODES = (
         "AIX0509",
         "HostConflict",
         "A host has several certificates or several client-auth settings",
-        "Within a namespace this is a warning, and the gateway serves one of them. Across namespaces the older"
-        " object wins; the host is skipped for the other object, whose condition is False.",
-        "Use the same certificate in both, or another host.",
+        "Within a namespace this is a warning, and the gateway serves one of them, unless one of the objects requires"
+        " client certificates: the host is skipped for objects with other client-auth settings. Across namespaces the"
+        " older object wins; the host is skipped for the other object, whose condition is False.",
+        "Use the same certificate and client-auth settings in both, or another host.",
     ),
     Code(
         "AIX0510",

@@ -12,7 +12,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.hosts.certificate_conflicts import KINDS, HostConflicts, stranger
-from translation.hosts.host_certificates import faces
+from translation.hosts.host_certificates import Face, faces
 from translation.hosts.host_owners import NAMING_KINDS, HostOwners
 
 
@@ -30,18 +30,23 @@ def host_conflicts(item: CustomObject, old: CustomObject | None, view: View, opt
     if item.meta.kind not in KINDS:
         return ()
     before = set(faces(old, view, options)) if old is not None else set()
-    mine: dict[str, str] = {}
+    mine: dict[str, Face] = {}
     problems: list[str] = []
     for host, face in faces(item, view, options):
         if face is not None and mine.setdefault(host, face) != face:
             problems.append(f"host {host} has two different certificates in this object; keep one of them")
     rivals = HostConflicts(item, view, options)
     for host in sorted(mine):
-        rival = rivals.first(host) if (host, mine[host]) not in before else None
-        if rival is not None and rival[1] not in (None, mine[host]):
-            whose = _named(rival[0].meta.key, item.meta.key)
-            remedy = "use the same certificate or another host"
-            problems.append(f"host {host} already has a different certificate, in {whose}; {remedy}")
+        if (host, mine[host]) in before:
+            continue
+        rival = rivals.ahead(host, mine[host]) or rivals.first(host)
+        if rival is not None and rival.face not in (None, mine[host]):
+            whose = _named(rival.item.meta.key, item.meta.key)
+            if rival.face.certificate != mine[host].certificate:
+                taken, remedy = "a different certificate", "the same certificate"
+            else:
+                taken, remedy = "other client-auth settings", "the same settings"
+            problems.append(f"host {host} already has {taken}, in {whose}; use {remedy} or another host")
     return tuple(dict.fromkeys(problems))
 
 

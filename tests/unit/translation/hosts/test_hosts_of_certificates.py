@@ -166,6 +166,78 @@ def test_within_a_namespace_both_are_published_and_the_newer_one_is_warned() -> 
     assert "in ApisixTls red/tls, which is older, and" in found.reports[key(new)].problems[-1].message
 
 
+@pytest.mark.parametrize(
+    ("plain", "severity"),
+    [
+        (tls(1, name="plain"), "warning"),
+        (tls(3, name="plain"), "warning"),
+        (tls(1, "cert-2", name="plain"), "degraded"),
+        (tls(3, "cert-2", name="plain"), "degraded"),
+        (tls(1, name="plain", client={**CLIENT, "depth": 3}), "winner"),
+        (tls(3, name="plain", client={**CLIENT, "depth": 3}), "degraded"),
+    ],
+    ids=["older", "newer", "older, cert", "newer, cert", "older, settings", "newer, settings"],
+)
+def test_within_a_namespace_the_object_that_requires_client_certificates_has_the_host(
+    plain: JsonObject, severity: str
+) -> None:
+    strict = tls(2, client=CLIENT)
+    found = settled(plain, strict)
+    if severity == "winner":
+        assert (hosts(found, plain), hosts(found, strict), codes(found, strict)) == ([HOST], [], [CONFLICT])
+    else:
+        assert (hosts(found, strict), codes(found, strict)) == ([HOST], [])
+        assert (hosts(found, plain), codes(found, plain)) == ([], [f"{severity} HostConflict spec.hosts"])
+
+
+def test_an_ingress_leaves_a_host_to_an_object_that_requires_client_certificates() -> None:
+    plain, strict = ingress(1, entry("cert-1", HOST, "b.example.com")), tls(2, client=CLIENT)
+    found = settled(plain, strict)
+    assert (hosts(found, plain), hosts(found, strict)) == (["b.example.com"], [HOST])
+    assert found.reports[key(plain)].problems[-1].message == (
+        "host a.example.com is served with the same certificate by ApisixTls red/tls, which requires client "
+        "certificates; remove the host from one of them"
+    )
+
+
+@pytest.mark.parametrize("client", [{"caSecret": {"name": "absent", "namespace": "red"}}, 5], ids=["no CA", "invalid"])
+def test_a_host_is_not_served_without_the_client_certificates_that_an_invalid_object_requires(client: Any) -> None:
+    plain, strict = tls(1, name="plain"), tls(2, client=client)
+    found = settled(plain, strict)
+    assert (hosts(found, plain), codes(found, plain)) == ([], [CONFLICT])
+
+
+def test_other_namespaces_follow_the_object_that_requires_client_certificates() -> None:
+    oldest, strict = tls(1, name="oldest"), tls(4, client=CLIENT)
+    between, same = tls(2, namespace="blue"), tls(3, namespace="blue", name="same", client=CLIENT)
+    same["spec"]["client"] = {"caSecret": {"name": "clients", "namespace": "blue"}}
+    found = settled(oldest, strict, between, same)
+    assert [hosts(found, each) for each in (oldest, strict, between, same)] == [[], [HOST], [], [HOST]]
+    assert codes(found, between) == [CONFLICT]
+
+
+def test_client_certificates_that_the_namespace_of_a_host_does_not_require_are_not_required() -> None:
+    old, strict = tls(1), tls(2, namespace="blue", client=CLIENT)
+    found = settled(old, strict)
+    assert (hosts(found, old), codes(found, old), hosts(found, strict)) == ([HOST], [], [])
+
+
+def test_a_host_is_served_again_once_client_certificates_are_no_longer_required() -> None:
+    plain, strict = tls(1, name="plain"), tls(2, client=CLIENT)
+    found, loop = prepare(*SECRETS, plain, strict)
+    loop.settle()
+    assert hosts(found, plain) == []
+    fill(found, [tls(2)])
+    loop.settle()
+    assert (hosts(found, plain), codes(found, plain)) == ([HOST], [])
+    fill(found, [strict])
+    loop.settle()
+    assert hosts(found, plain) == []
+    found.stores["ApisixTls"].delete(key(strict))
+    loop.settle()
+    assert (hosts(found, plain), codes(found, plain)) == ([HOST], [])
+
+
 def test_two_certificates_of_one_object_are_warned_of() -> None:
     raw = ingress(1, entry("cert-1", HOST), entry("cert-2", HOST))
     found = settled(raw)

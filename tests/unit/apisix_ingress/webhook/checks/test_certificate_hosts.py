@@ -154,7 +154,8 @@ def test_other_client_auth_settings_are_denied() -> None:
     clients = {**tls("one"), "client": {"caSecret": {"name": "clients", "namespace": "default"}}}
     trusted = make_secret("clients", data={"ca.crt": leaf("two").cert_chain_pems[0].bytes()})
     checks = make_checks(*SECRETS, trusted, stored(clients))
-    assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == taken("ApisixTls default/old")
+    want = "other client-auth settings, in ApisixTls default/old; use the same settings or another host"
+    assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == (f"host {HOST} already has {want}",)
 
 
 def asking(*hosts: str) -> JsonObject:
