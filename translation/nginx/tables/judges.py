@@ -13,8 +13,8 @@ BUFFER = 4096
 """The proxy_buffer_size of gateways, in bytes: the default of nginx."""
 
 STICKY = approximate(
-    "The gateway chooses the backend by a hash of the cookie: a client may change its backend once, after its first "
-    "request, and a small share of clients does when endpoints change."
+    "The gateway chooses the backend by a hash of the cookie. A client may change its backend once, after its first "
+    "request; when endpoints change, a small share of clients does."
 )
 SNIPPETS = frozenset(
     {"configuration-snippet", "server-snippet", "stream-snippet", "auth-snippet", "modsecurity-snippet"}
