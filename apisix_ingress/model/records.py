@@ -7,6 +7,7 @@ written and that must not be deleted while it exists. `names` generates ids and 
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject, canonical, list_in
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.lazy import lazy
 from apisix_ingress.model.network.host_claims import EVERY_HOST, claimed_name, claimed_port
+from apisix_ingress.model.objects import Secret
 
 UPSERT_RANK: dict[RecordKind, int] = {
     "ssls": 0,
@@ -85,6 +87,8 @@ class Record:
     """Only update the record where a gateway already has it; never create it."""
     meant: Mapping[RecordKey, str] = field(default_factory=lambda: NO_NAMES, repr=False)
     """The names of the referenced records: an id may have belonged to different names over time."""
+    secrets: tuple[Secret, ...] = field(default=(), repr=False)
+    """The Secrets that its translation read, in that version: outputs mask their values in the body."""
 
     @lazy
     def payload(self) -> bytes:
@@ -121,6 +125,12 @@ class Record:
             return comparable(self.key.kind, self.body)
         except (TypeError, RecursionError):
             return _UNENCODABLE
+
+    def generated_from(self, secrets: tuple[Secret, ...]) -> Record:
+        """Return the record with its `secrets`; the values derived from the body are kept."""
+        found = copy.copy(self)
+        found.__dict__["secrets"] = secrets
+        return found
 
     def prepare(self) -> None:
         """Compute the values derived from the body in advance, which takes long for a large body."""

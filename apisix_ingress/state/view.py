@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
-from apisix_ingress.model.objects import KubeObject
+from apisix_ingress.model.objects import KubeObject, Secret
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
 from apisix_ingress.state.hosts.host_holders import HostHolders, below_read, holder_read
 from apisix_ingress.state.ids.id_table import IdTable, id_read
@@ -49,7 +49,7 @@ class View(Protocol):
 
 
 class TrackingView:
-    """A view of the stores that records reads."""
+    """A view of the stores that records reads, and the Secrets that they found: the stores may change at any time."""
 
     def __init__(self, stores: Mapping[str, Store[Any]], ids: IdTable, claims: Claims, holders: HostHolders) -> None:
         self._stores = stores
@@ -57,6 +57,7 @@ class TrackingView:
         self._claims = claims
         self._holders = holders
         self.reads: dict[Read, None] = {}
+        self.secrets: dict[ObjectKey, Secret] = {}
 
     def get(self, kind: type[T], key: ObjectKey) -> T | None:
         """Return an object or None, and record the read. A kind that is not watched has no objects."""
@@ -64,6 +65,8 @@ class TrackingView:
         store = self._stores.get(key.kind)
         # `model.kinds.table` defines the class of each kind's objects.
         found: T | None = store.get(key) if store is not None else None
+        if isinstance(found, Secret):
+            self.secrets[key] = found
         return found
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:

@@ -24,7 +24,7 @@ from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.hosts.shared_hosts import shared_hosts
-from apisix_ingress.state.view import View
+from apisix_ingress.state.view import TrackingView, View
 from apisix_ingress.state.world import Report
 from providers.core.budgets import account, limited
 from providers.core.deps import ProviderDeps, limiter
@@ -156,13 +156,13 @@ class Provider(Generic[T]):
             self._publish(key, item, found)
         self._rests.worked(self._resting_group(key), self._clock.monotonic() - began)
 
-    def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> Evaluated:
+    def _evaluated(self, key: ObjectKey, item: T | None, view: TrackingView) -> Evaluated:
         translation, size = limited(self._world.budget, key, self.evaluate(key, item, view))
         revoked = translation is not None and (translation.revoked or self._grants.is_revoked(key, translation, view))
         owned = self._owned_hosts(item, view) if translation is not None else frozenset()
-        return Evaluated(self._restricted(translation, item, view), revoked, owned, size)
+        return Evaluated(_with_secrets(self._restricted(translation, item, view), view), revoked, owned, size)
 
-    def _prepared(self, key: ObjectKey, item: T | None, view: View) -> Evaluated:
+    def _prepared(self, key: ObjectKey, item: T | None, view: TrackingView) -> Evaluated:
         """Evaluate an object and serialize its records, which takes long if they are large."""
         found = self._evaluated(key, item, view)
         for record in found.translation.records if found.translation is not None else ():
@@ -325,6 +325,14 @@ class Provider(Generic[T]):
     def _withdraw(self, owner: ObjectKey) -> None:
         if self._world.reports.pop(owner, None) is not None:
             self._sink.reported(owner)
+
+
+def _with_secrets(translation: Translation | None, view: TrackingView) -> Translation | None:
+    """Return a translation whose records hold the Secrets that it read."""
+    if translation is None or not view.secrets:
+        return translation
+    secrets = tuple(view.secrets.values())
+    return translation._replace(records=tuple(record.generated_from(secrets) for record in translation.records))
 
 
 def _weakened(claims: Iterable[UpstreamClaim]) -> list[UpstreamClaim]:

@@ -19,7 +19,7 @@ from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import in_daemon
-from apisix_ingress.state.view import TrackingView, View
+from apisix_ingress.state.view import TrackingView
 from apisix_ingress.state.world import World
 
 T = TypeVar("T")
@@ -46,7 +46,9 @@ class Offloader:
         self._outdated: Counter[ObjectKey] = Counter()
         world.listen(self._changed)
 
-    async def translate(self, key: ObjectKey, work: Callable[[View], T], takes_long: Callable[[], bool]) -> T | None:
+    async def translate(
+        self, key: ObjectKey, work: Callable[[TrackingView], T], takes_long: Callable[[], bool]
+    ) -> T | None:
         """Return the result of `work`, or None if it must not be published; then the key is queued again.
 
         Args:

@@ -27,16 +27,19 @@ from apisix_ingress.diagnostics.doctor.report import checks_of_gateways, doctor_
 from apisix_ingress.diagnostics.object_masking import Mask, masked_secret
 from apisix_ingress.diagnostics.reports.status import status_document
 from apisix_ingress.errors import IngressError, KubeError
+from apisix_ingress.gateway.sync.observer import APPLIED
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.client.json_depth import DEEPEST
 from apisix_ingress.model.formats.safe_yaml import plain, read_yaml
-from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Secret
+from apisix_ingress.model.secrets.redaction import blank
 from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
+from apisix_ingress.state.desired import Desired
 from translation.plugin_metadata import DATA_KEY
 
 EVENTS = "/api/v1/events"
@@ -107,7 +110,7 @@ async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, 
         "doctor.json": doctor_document([*checks, *checks_of_gateways(seen)]),
         "problems.json": _problems(seen),
         "events.json": events,
-        **{f"records/{gateway.name}.json": _records(gateway) for gateway in seen.gateways},
+        **{f"records/{each.name}.json": _records(each, seen.inventory.world.desired) for each in seen.gateways},
     }
     step("masking")
     files = {name: _json(mask.document(document)) for name, document in documents.items()}
@@ -240,11 +243,27 @@ def _problems(seen: ClusterState) -> list[JsonObject]:
     ]
 
 
-def _records(gateway: SeenGateway) -> JsonObject:
-    bodies = gateway.snapshot.bodies if gateway.snapshot else {}
+def _records(gateway: SeenGateway, desired: Desired) -> JsonObject:
+    found = gateway.snapshot.bodies if gateway.snapshot else {}
+    bodies = {key: _shown(body, key, gateway, desired) for key, body in found.items()}
     about = {"url": gateway.url, "version": gateway.version, "trouble": gateway.trouble}
     counts = asdict(gateway.counts()) if gateway.taken_over else None
     return {**about, "counts": counts, "records": {str(key): bodies[key] for key in sorted(bodies)}}
+
+
+def _shown(body: FrozenJson, key: RecordKey, gateway: SeenGateway, desired: Desired) -> FrozenJson:
+    """Return a record without the values of plugins that are not up to date.
+
+    They may contain earlier values of a Secret, which cannot be recognized.
+    """
+    wanted, plugins = desired.get(key, gateway.name), body.get("plugins")
+    is_ours = wanted is not None or gateway.listing is None or key in gateway.listing.owned
+    is_current = wanted is not None and gateway.record_state(key) is APPLIED
+    if not is_ours or is_current or not isinstance(plugins, dict):
+        return body
+    current = wanted.body.get("plugins") or {} if wanted else {}
+    shown = {name: config if config == current.get(name) else blank(config) for name, config in plugins.items()}
+    return {**body, "plugins": shown}
 
 
 async def _events(api: KubeApi) -> list[JsonObject]:

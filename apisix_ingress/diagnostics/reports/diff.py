@@ -6,7 +6,7 @@ Nothing is sent. The document is what `diff -o json` prints; secrets are masked 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,11 +16,13 @@ from apisix_ingress.gateway.sync.plan import Plan, decide, explained, unusual
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.objects import Secret
 from apisix_ingress.model.record_owner import origin
 from apisix_ingress.model.records import UNLABELLED, comparable, references
 from apisix_ingress.model.secrets.fields import Place, hides_item, place_of
 from apisix_ingress.model.secrets.redaction import masked as without_secrets
 from apisix_ingress.model.secrets.redaction import redact_text
+from apisix_ingress.model.secrets.value_mask import ValueMask, secret_values
 from apisix_ingress.state.desired import Desired
 
 HIDDEN = "[hidden]"
@@ -161,7 +163,8 @@ def _other_referrers(snapshot: Snapshot, table: RecordTable) -> dict[RecordKey, 
 def _change(act: str, key: RecordKey, wanted: Wanted, snapshot: Snapshot, why: str = "") -> JsonObject:
     record = wanted.desired.get(key, snapshot.cluster)
     there = snapshot.bodies.get(key)
-    before, after = masked(key.kind, there, record.body if record else None, key.id)
+    secrets = record.secrets if record else ()
+    before, after = masked(key.kind, there, record.body if record else None, key.id, secrets)
     owner = wanted.owners.get(key) or (origin(key, there) if there else None)
     name = redact_text(record.name if record else str((there or {}).get("name") or ""))
     return {
@@ -186,12 +189,62 @@ def _notes(found: Plan, wanted: Wanted, snapshot: Snapshot) -> Iterator[str]:
 
 
 def masked(
-    kind: RecordKind, before: FrozenJson | None, after: FrozenJson | None, id_: str = ""
+    kind: RecordKind,
+    before: FrozenJson | None,
+    after: FrozenJson | None,
+    id_: str = "",
+    secrets: Iterable[Secret] = (),
 ) -> tuple[JsonObject | None, JsonObject | None]:
-    """Return both bodies as they are compared, with secrets masked; a desired secret that differs is marked."""
+    """Return both bodies as they are compared, with secrets masked; a desired secret that differs is marked.
+
+    Args:
+        kind: Their kind.
+        before: The gateway's body.
+        after: The desired body.
+        id_: Their id.
+        secrets: The Secrets that the desired body was generated from.
+    """
     left, right = (_compared(kind, body) for body in (before, after))
+    if values := [value for secret in secrets for value in secret_values(secret)]:
+        left, right = _without_values(left, right, ValueMask(values))
     shown: tuple[Any, Any] = _pair(left, right, place_of(kind, id_))
     return shown
+
+
+def _without_values(left: Any, right: Any, values: ValueMask) -> tuple[Any, Any]:
+    """Return both bodies without plugin values from Secrets; the gateway may have earlier ones in these plugins."""
+    plugins = right.get("plugins") if isinstance(right, dict) else None
+    if not isinstance(plugins, dict):
+        return left, right
+    theirs = left.get("plugins") if isinstance(left, dict) else None
+    known = theirs if isinstance(theirs, dict) else {}
+    named = [name for name, config in plugins.items() if _is_secret(config, values)]
+    pairs = {name: _both_hidden(known.get(name), plugins[name], values) for name in named}
+    if known:
+        left = {**left, "plugins": {**known, **{name: pairs[name][0] for name in named if name in known}}}
+    return left, {**right, "plugins": {**plugins, **{name: pairs[name][1] for name in named}}}
+
+
+def _is_secret(value: Any, values: ValueMask) -> bool:
+    """Return whether a value is or contains a value of a Secret."""
+    if isinstance(value, dict | list):
+        return any(_is_secret(item, values) for item in (value.values() if isinstance(value, dict) else value))
+    return bool(values(value) != value)
+
+
+def _both_hidden(left: Any, right: Any, values: ValueMask) -> tuple[Any, Any]:
+    """Return two versions of a configuration without secrets: of the gateway's, only what the desired one has, too."""
+    if isinstance(right, dict) and (left is None or isinstance(left, dict)):
+        one = left or {}
+        pairs = {name: _both_hidden(one.get(name), right.get(name), values) for name in {**one, **right}}
+        before = {name: pairs[name][0] for name in one}
+        return None if left is None else before, {name: pairs[name][1] for name in right}
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        both = [_both_hidden(one, other, values) for one, other in zip(left, right, strict=True)]
+        return [one for one, _ in both], [other for _, other in both]
+    if _is_secret(right, values):
+        return _hidden(left, right)
+    return left if left is None or left == right else HIDDEN, right
 
 
 def _compared(kind: RecordKind, body: FrozenJson | None) -> Any:

@@ -113,6 +113,13 @@ def masked(
     return leaf(value)
 
 
+def blank(value: Any) -> Any:
+    """Return the shape of a JSON value without any of its texts and numbers."""
+    if isinstance(value, Mapping):
+        return {escape(redact_text(str(name))): blank(item) for name, item in value.items()}
+    return value if isinstance(value, bool) or value in (None, "") else REDACTED
+
+
 def _masked_text(text: str, place: Place, leaf: Callable[[Any], Any], mark: str, depth: int) -> str:
     shown = without_header(str(leaf(text)), REDACTED)
     if text[:1] in ("{", "[") and shown != REDACTED and (inner := _parsed(text)) is not None:

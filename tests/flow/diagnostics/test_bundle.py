@@ -62,6 +62,36 @@ async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
     assert {name.partition("/")[0] for name in files if "/" in name} <= {name.rstrip("/") for name in named}
 
 
+@pytest.mark.parametrize("change", ["another value", "no Secret", "no reference", "no object"])
+async def test_a_record_that_is_not_up_to_date_shows_nothing_of_an_earlier_secret(
+    harness: SurveyHarness, change: str
+) -> None:
+    word, open_plugin = marked("word"), {"name": "cors", "enable": True, "config": {"allow_origins": "https://open"}}
+    secret = plain("Secret", "values", data={"odd_name": base64.b64encode(word.encode()).decode()})
+    refers = {"name": "echo", "enable": True, "config": {"body": "a"}, "secretRef": "values"}
+    harness.server.put(secret)
+    item = harness.server.put(route("odd", plugins=[refers, open_plugin]))
+    await harness.fill()
+    assert word in json.dumps(harness.gateway.records)
+    if change == "another value":
+        harness.server.put({**secret, "data": {"odd_name": base64.b64encode(b"another-value").decode()}})
+    elif change == "no object":
+        harness.server.remove("secrets", "values")
+        harness.server.remove("apisixroutes", "odd")
+    else:
+        harness.server.remove("secrets", "values")
+    if change == "no reference":
+        item["spec"]["http"][0]["plugins"] = [open_plugin]
+        harness.server.put(item)
+    _, files = await harness.ask("bundle")
+    assert [name for name, text in files.items() if any(form in str(text) for form in FORMS)] == []
+    records = json.loads(files["records/default.json"])["records"]
+    (plugins,) = (body["plugins"] for body in records.values() if "plugins" in body)
+    assert plugins["echo"] == {"body": "[redacted]", "odd_name": "[redacted]"}
+    is_known = change in ("another value", "no reference")
+    assert plugins["cors"] == {"allow_origins": "https://open" if is_known else "[redacted]"}
+
+
 async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness: SurveyHarness) -> None:
     code, got = await harness.ask("bundle")
     assert (code, list(got)) == (0, sorted(got))

@@ -12,7 +12,7 @@ from apisix_ingress.model.kinds.indexes import BY_ADDRESS, SLICES_BY_SERVICE
 from apisix_ingress.model.network.ip_address import canonical_ip
 from apisix_ingress.model.objects import Endpoints, EndpointSlice, Pod
 from apisix_ingress.statuspage.inputs import PageInputs
-from apisix_ingress.statuspage.record_masking import clean, secret_values, shown_body
+from apisix_ingress.statuspage.record_masking import clean, shown_body
 from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.entry import Entry
 from apisix_ingress.statuspage.views.presentation import object_reference
@@ -43,8 +43,7 @@ async def _body(facts: PageInputs, entry: Entry) -> JsonObject:
     """Return the masked body of a record; since it may have thousands of nodes, a thread does it."""
     reports = (facts.world.reports.get(owner) for owner in entry.owners)
     outdated = any(each.severity == "error" for report in reports if report is not None for each in report.problems)
-    values = secret_values(facts.world, entry.owners)
-    return await asyncio.to_thread(shown_body, entry.record, values, outdated=outdated)
+    return await asyncio.to_thread(shown_body, entry.record, outdated=outdated)
 
 
 def _backend(facts: PageInputs, entry: Entry) -> JsonObject:

@@ -40,14 +40,14 @@ def bodies(plugin: str, path: str) -> Iterator[JsonObject]:
 
 
 def page(body: JsonObject) -> str:
-    return json.dumps(shown_body(make_record(body=body), frozenset()))
+    return json.dumps(shown_body(make_record(body=body)))
 
 
 def page_of_metadata(body: JsonObject) -> str:
     ((plugin, inner),) = body["plugins"].items()
     record = make_record(kind="plugin_metadata", body=inner)
     record = type(record)(record.key._replace(id=plugin), record.name, inner)
-    return json.dumps(shown_body(record, frozenset()))
+    return json.dumps(shown_body(record))
 
 
 def diff_of_metadata(body: JsonObject) -> str:
@@ -278,7 +278,7 @@ def test_code_that_does_not_compile_is_not_repeated() -> None:
 
 def test_marks_are_those_of_each_output() -> None:
     body = {"plugins": {"loki-logger": {"headers": {"X-Any": WORD}}}}
-    assert shown_body(make_record(body=body), frozenset())["plugins"] == {"loki-logger": {"headers": REDACTED}}
+    assert shown_body(make_record(body=body))["plugins"] == {"loki-logger": {"headers": REDACTED}}
     assert Mask().document(body)["plugins"] == {"loki-logger": {"headers": REDACTED}}
     other = {"plugins": {"loki-logger": {"headers": {"X-Any": "other"}}}}
     assert masked("routes", body, other) == (

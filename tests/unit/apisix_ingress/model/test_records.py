@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
+from apisix_ingress.model.objects import Meta, Secret
 from apisix_ingress.model.records import UPSERT_RANK, Record, comparable, references
 from tests.factories import make_record
 
@@ -33,6 +34,14 @@ def test_exclusive_values_are_returned_for_kinds_in_which_gateways_enforce_them(
     kind: RecordKind, plugins: Any, want: set[tuple[str, str]]
 ) -> None:
     assert make_record(kind=kind, body={"plugins": plugins}).takes == want
+
+
+def test_secrets_of_a_record_change_neither_its_payload_nor_its_repr() -> None:
+    record, secret = make_record(), Secret(Meta("Secret", "default", "values"), data={"a": b"b"})
+    payload = record.payload
+    got = record.generated_from((secret,))
+    assert (got, got.payload is payload, got.secrets, record.secrets) == (record, True, (secret,), ())
+    assert repr(got) == repr(record)
 
 
 def test_record_is_equal_by_what_is_sent_and_where() -> None:

@@ -1,11 +1,15 @@
 """Which parts of a record are shown."""
 
-from apisix_ingress.model.keys import ObjectKey
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.objects import Meta, Secret
 from apisix_ingress.model.secrets.value_mask import REDACTED
-from apisix_ingress.statuspage.record_masking import clean, redacted, secret_values, shown_body
+from apisix_ingress.statuspage.record_masking import clean, redacted, shown_body
 from tests.factories import make_record
-from tests.unit.apisix_ingress.statuspage.harness import make_harness, served
-from tests.unit.translation.objects import make, rule, secret, service
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harness, served
+from tests.unit.translation.objects import fill, make, rule, secret, service
 from tests.unit.translation.settling import prepare
 
 SECRET = "s3cr3t-of-page"
@@ -13,26 +17,27 @@ SECRET = "s3cr3t-of-page"
 
 def test_private_keys_are_masked_and_certificates_are_not() -> None:
     body = {"cert": "-----BEGIN CERTIFICATE-----\nMII\n", "key": "not even a pem", "tls": {"client_key": "x"}}
-    got = shown_body(make_record(kind="ssls", body=body), frozenset())
+    got = shown_body(make_record(kind="ssls", body=body))
     assert (got["key"], got["tls"]["client_key"]) == (REDACTED, REDACTED)
     assert got["cert"] == body["cert"]
 
 
 def test_consumer_shows_which_credentials_it_has_and_none_of_them() -> None:
     body = {"plugins": {"odd-auth": {"pin": 4711, "names": ["a"], "on": True, "empty": ""}}}
-    got = shown_body(make_record(kind="consumers", body=body), frozenset())
+    got = shown_body(make_record(kind="consumers", body=body))
     assert got["plugins"] == {"odd-auth": {"pin": REDACTED, "names": REDACTED, "on": True, "empty": ""}}
 
 
 def test_variable_that_a_limit_counts_by_is_not_a_credential() -> None:
     body = {"plugins": {"limit-count": {"key": "remote_addr"}, "key-auth": {"key": "abc"}}}
-    got = shown_body(make_record(body=body), frozenset())
+    got = shown_body(make_record(body=body))
     assert got["plugins"] == {"limit-count": {"key": "remote_addr"}, "key-auth": {"key": REDACTED}}
 
 
 def test_values_of_secrets_are_masked_wherever_they_stand() -> None:
     body = {"plugins": {"p": {SECRET: f"x{SECRET}y", "n": 4711, "l": ["ab", "abc", True]}}}
-    got = shown_body(make_record(body=body), frozenset({SECRET, "4711", "ab"}))
+    values = Secret(Meta("Secret", "default", "values"), data={"a": SECRET.encode(), "b": b"4711", "c": b"ab"})
+    got = shown_body(make_record(body=body).generated_from((values,)))
     assert got["plugins"] == {"p": {REDACTED: f"x{REDACTED}y", "n": REDACTED, "l": [REDACTED, "abc", True]}}
 
 
@@ -40,7 +45,7 @@ def test_a_body_with_endless_nesting_is_cut_off() -> None:
     deep: dict[str, object] = {}
     for _ in range(500):
         deep = {"a": deep}
-    assert "..." in str(shown_body(make_record(body={"deep": deep}), frozenset()))
+    assert "..." in str(shown_body(make_record(body={"deep": deep})))
 
 
 def test_text_cannot_repaint_a_page() -> None:
@@ -62,7 +67,6 @@ async def test_plugin_config_from_a_secret_is_masked_on_every_page() -> None:
     harness = make_harness(service(), found, secret("values", odd_name=SECRET))
     key = harness.record("routes", "default_route_rule")
     assert SECRET in str(harness.world.desired.records("default")[key].body)
-    assert SECRET in secret_values(harness.world, [ObjectKey("ApisixRoute", "default", "route")])
     async with served(harness):
         for path in (f"record?kind=routes&id={key.id}", f"api/record?kind=routes&id={key.id}&format=yaml"):
             got = await harness.ask(f"/status/{path}")
@@ -129,3 +133,66 @@ async def test_last_good_record_shows_nothing_of_a_secret_that_has_gone() -> Non
         got = await harness.ask(f"/status/api/record?kind=routes&id={key.id}")
         assert SECRET not in got.text
         assert "SecretNotFound" in got.text
+
+
+def _with_secret_ref() -> JsonObject:
+    plugin = {"name": "echo", "enable": True, "config": {"body": "hello"}, "secretRef": "values"}
+    return make("ApisixRoute", "route", spec={"http": [rule(plugins=[plugin])]})
+
+
+PAGES = ("api/records?body=yes&kind=routes", "record?kind=routes&id={}", "api/record?kind=routes&id={}&format=yaml")
+
+
+async def _assert_masked(harness: PageHarness, key: RecordKey) -> None:
+    for path in PAGES:
+        got = await harness.ask(f"/status/{path.format(key.id)}")
+        assert got.status == 200
+        assert "odd_name" in got.text
+        assert SECRET not in got.text
+
+
+async def test_earlier_value_of_a_secret_is_masked_until_the_record_is_translated_again() -> None:
+    world, loop = prepare(service(), _with_secret_ref(), secret("values", odd_name=SECRET))
+    loop.settle()
+    harness = make_harness(world=world)
+    key = harness.record("routes", "default_route_rule")
+    fill(world, [secret("values", odd_name="another-value")])
+    assert SECRET in str(world.desired.records("default")[key].body)
+    async with served(harness):
+        await _assert_masked(harness, key)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        secret("values", odd_name="another-value"),
+        make("ApisixRoute", "route", spec={"http": [rule()]}),
+    ],
+    ids=["the Secret changed", "the reference was removed"],
+)
+async def test_value_of_a_secret_is_masked_as_long_as_a_snapshot_shows_it(change: JsonObject) -> None:
+    world, loop = prepare(service(), _with_secret_ref(), secret("values", odd_name=SECRET))
+    loop.settle()
+    harness = make_harness(world=world)
+    key = harness.record("routes", "default_route_rule")
+    async with served(harness):
+        await _assert_masked(harness, key)
+        fill(world, [change])
+        loop.settle()
+        assert SECRET not in str(world.desired.records("default")[key].body)
+        # The history has recorded no change, so the page still has the former snapshot.
+        await _assert_masked(harness, key)
+
+
+async def test_value_of_a_last_good_record_is_masked_after_its_object_was_corrected() -> None:
+    world, loop = prepare(service(), _with_secret_ref(), secret("values", odd_name=SECRET))
+    loop.settle()
+    world.stores["Secret"].delete(ObjectKey("Secret", "default", "values"))
+    loop.settle()
+    harness = make_harness(world=world)
+    key = harness.record("routes", "default_route_rule")
+    async with served(harness):
+        await _assert_masked(harness, key)
+        fill(world, [secret("values", odd_name="another-value")])
+        loop.settle()
+        await _assert_masked(harness, key)

@@ -56,6 +56,9 @@ class OffloadHarness:
         rule["plugins"] = [{"name": "cors", "enable": True, "config": {"x": padding}}]
         self.put("ApisixRoute", name, spec={"http": [rule]})
 
+    def put_secret(self, value: str) -> None:
+        self.put("Secret", "values", data={"odd_name": b64encode(value.encode()).decode()})
+
     def upstreams(self, name: str) -> set[str]:
         """Return the names of the upstreams that a route claims, `none` for one that failed."""
         claims = self.world.claims.claims_of(ObjectKey("ApisixRoute", "default", name))
@@ -298,3 +301,25 @@ def test_an_object_is_large_by_its_encoded_size(harness: OffloadHarness) -> None
     assert is_large(CustomObject(routes.values()[0].meta, {"x": deep}))
     assert not is_large(harness.world.stores["Service"].values()[0])
     assert not is_large(None)
+
+
+@pytest.mark.parametrize("padding", ["", PADDING], ids=["small", "large"])
+async def test_records_hold_the_version_of_a_secret_that_they_were_generated_from(padding: str) -> None:
+    harness, key = OffloadHarness(), ObjectKey("ApisixRoute", "default", "a")
+    harness.put_service()
+    harness.put_secret("former")
+    plugin = {"name": "echo", "enable": True, "config": {"x": padding}, "secretRef": "values"}
+    rule = {"name": "r", "match": {"paths": ["/a"]}, "backends": [{"serviceName": "web", "servicePort": 80}]}
+    harness.put("ApisixRoute", "a", spec={"http": [{**rule, "plugins": [plugin]}]})
+
+    def values() -> set[bytes]:
+        """Return the values that the records hold, which are those in their bodies."""
+        records = harness.world.desired.of_owner(key).values()
+        assert all(value.decode() in str(each.body) for each in records for value in each.secrets[0].data.values())
+        return {value for each in records for secret in each.secrets for value in secret.data.values()}
+
+    async with harness.running():
+        await until(lambda: values() == {b"former"}, "the first translation")
+        harness.put_secret("later")
+        assert values() == {b"former"}
+        await until(lambda: values() == {b"later"}, "the second translation")

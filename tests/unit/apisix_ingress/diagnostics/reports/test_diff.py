@@ -6,6 +6,7 @@ import pytest
 
 from apisix_ingress.diagnostics.reports.diff import DIFFERS, FOREIGN, HIDDEN, KEPT, NO_LEDGER, SWEEP, difference, masked
 from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.objects import Meta, Secret
 from apisix_ingress.state.holds import Hold
 from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wanted
 
@@ -160,3 +161,51 @@ def test_secrets_are_hidden_but_still_compared(
     kind: RecordKind, before: dict[str, Any], after: dict[str, Any], want: tuple[Any, Any]
 ) -> None:
     assert masked(kind, before, after) == want
+
+
+VALUES = Secret(Meta("Secret", "default", "values"), data={"odd_name": b"current-value", "deep.list": b"other"})
+
+
+@pytest.mark.parametrize(
+    ("before", "want"),
+    [
+        (None, (None, {"odd_name": HIDDEN, "body": "a", "deep": {"list": HIDDEN}})),
+        (
+            {"odd_name": "current-value", "body": "a", "deep": {"list": "other"}},
+            (
+                {"odd_name": HIDDEN, "body": "a", "deep": {"list": HIDDEN}},
+                {"odd_name": HIDDEN, "body": "a", "deep": {"list": HIDDEN}},
+            ),
+        ),
+        (
+            {"odd_name": "earlier-value", "body": "a", "gone": "earlier-value", "deep": "earlier-value"},
+            (
+                {"odd_name": HIDDEN, "body": "a", "gone": HIDDEN, "deep": HIDDEN},
+                {"odd_name": DIFFERS, "body": "a", "deep": DIFFERS},
+            ),
+        ),
+    ],
+    ids=["new", "equal", "earlier"],
+)
+def test_values_of_secrets_are_hidden_in_both_versions_of_a_plugin(before: Any, want: tuple[Any, Any]) -> None:
+    config = {"odd_name": "current-value", "body": "a", "deep": {"list": "other"}}
+    here = our_record(uri="/new", plugins={"echo": config, "cors": {"max_age": 2}}).generated_from((VALUES,))
+    there = our_record(uri="/old", plugins={"cors": {"max_age": 1}, **({"echo": before} if before else {})})
+    (change,) = difference(wanted(here), snapshot(there))["changes"]
+    sides = change["before"]["plugins"], change["after"]["plugins"]
+    assert tuple(side.pop("cors") for side in sides) == ({"max_age": 1}, {"max_age": 2})
+    assert tuple(side.get("echo") for side in sides) == want
+
+
+def test_list_with_a_value_of_a_secret_is_compared_item_by_item() -> None:
+    here = our_record(plugins={"p": {"l": ["current-value", "b"], "m": ["x", "other"]}}).generated_from((VALUES,))
+    there = our_record(plugins={"p": {"l": ["earlier-value", "b"], "m": ["earlier-value"]}})
+    (change,) = difference(wanted(here), snapshot(there))["changes"]
+    assert change["before"]["plugins"]["p"] == {"l": [HIDDEN, "b"], "m": HIDDEN}
+    assert change["after"]["plugins"]["p"] == {"l": [DIFFERS, "b"], "m": DIFFERS}
+
+
+def test_record_without_plugins_may_be_generated_from_a_secret() -> None:
+    here = our_record("default_web_80", kind="upstreams", tls={"client_key": "current-value"})
+    (change,) = difference(wanted(here.generated_from((VALUES,))), snapshot())["changes"]
+    assert (change["act"], change["after"]["labels"]) == ("create", here.body["labels"])
