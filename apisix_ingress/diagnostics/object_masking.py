@@ -28,7 +28,7 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[Secret] = (), others: Iterable[str] = ()) -> None:
-        values = {value for secret in secrets for value in secret_values(secret)} | set(others)
+        values = {*secret_values(secrets), *others}
         forms = (form for value in values if len(value) >= SHORTEST for form in encoded_forms(value))
         self._values = ValueMask(forms, inside_from=SHORTEST_PART)
 

@@ -28,8 +28,7 @@ def shown_body(record: Record, *, outdated: bool = False) -> JsonObject:
         record: The record.
         outdated: Whether its owner cannot be translated now.
     """
-    values = ValueMask(value for secret in record.secrets for value in secret_values(secret))
-    shown: JsonObject = masked(record.body, place_of(*record.key), leaf=values)
+    shown: JsonObject = masked(record.body, place_of(*record.key), leaf=ValueMask(secret_values(record.secrets)))
     if (outdated or record.key.kind == "consumers") and isinstance(record.body.get("plugins"), dict):
         shown["plugins"] = blank(record.body["plugins"])
     if "cert" in record.body and "key" in record.body:

@@ -10,7 +10,7 @@ object can be translated.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from apisix_ingress.model.json import FrozenJson
@@ -89,22 +89,18 @@ class HostConflicts:
         first = self.first(host)
         if first is None:
             return None
-        is_older = first.item.meta.age < self._obj.meta.age
-        rival = self._requiring(host, (first.item if is_older else self._obj).meta.namespace)
-        if rival is None and is_older:
-            rival = first
-        return None if rival is None or rival.item is self._obj or rival.face == face else rival
+        elder = min(first.item, self._obj, key=_age)
+        winner = self._requiring(host, elder.meta.namespace) or elder
+        if winner.meta.key == self._obj.meta.key:
+            return None
+        rival = Rival(winner, self._of(winner)[host])
+        return None if rival.face == face else rival
 
-    def _requiring(self, host: str, namespace: str) -> Rival | None:
+    def _requiring(self, host: str, namespace: str) -> CustomObject | None:
         """Return the oldest object of a namespace that requires client certificates for a host, this one included."""
-        indexes = (IndexKey(kind, TLS_HOST_INDEX, with_client_auth(host)) for kind in KINDS)
-        for item in heapq.merge(*(oldest(self._view, CustomObject, each) for each in indexes), key=_age):
-            if item.meta.namespace != namespace:
-                continue
-            if item.meta.key == self._obj.meta.key:
-                return Rival(self._obj, None)
-            if self._has(item, host):
-                return Rival(item, self._of(item)[host])
+        for item in heapq.merge(*self._indexed(with_client_auth(host)), key=_age):
+            if item.meta.namespace == namespace and (item.meta.key == self._obj.meta.key or self._has(item, host)):
+                return item
         return None
 
     def _has(self, item: CustomObject, host: str) -> bool:
@@ -116,8 +112,11 @@ class HostConflicts:
     def _by_age(self, host: str) -> Iterator[CustomObject]:
         if self._unnamed is None:
             self._unnamed = list(oldest(self._view, CustomObject, _UNNAMED))
-        named = (oldest(self._view, CustomObject, IndexKey(kind, TLS_HOST_INDEX, host)) for kind in KINDS)
-        return heapq.merge(*named, self._unnamed, key=_age)
+        return heapq.merge(*self._indexed(host), self._unnamed, key=_age)
+
+    def _indexed(self, value: str) -> Iterator[Iterable[CustomObject]]:
+        """Yield the objects of each kind that are indexed under a value, the oldest first."""
+        return (oldest(self._view, CustomObject, IndexKey(kind, TLS_HOST_INDEX, value)) for kind in KINDS)
 
     def _of(self, item: CustomObject) -> dict[str, Face | None]:
         if item.meta.key not in self._faces:

@@ -205,7 +205,7 @@ def masked(
         secrets: The Secrets that the desired body was generated from.
     """
     left, right = (_compared(kind, body) for body in (before, after))
-    if values := [value for secret in secrets for value in secret_values(secret)]:
+    if values := [*secret_values(secrets)]:
         left, right = _without_values(left, right, ValueMask(values))
     shown: tuple[Any, Any] = _pair(left, right, place_of(kind, id_))
     return shown

@@ -27,7 +27,7 @@ MATCHER_INDEX = "matcher"
 """Index of Ingresses and ApisixRoutes: the requests that their rules match (model.network.route_keys)."""
 
 TLS_HOST_INDEX = "tls-host"
-"""Index of Ingresses and ApisixTlses: the hosts of their certificates, see `model.network.tls_hosts`."""
+"""Index of Ingresses and ApisixTlses: the hosts of their certificates (model.network.tls_hosts)."""
 
 HOST_INDEX = "host"
 """Index of Ingresses, ApisixRoutes and ApisixTlses: the hosts that they name (model.network.host_claims)."""

@@ -56,9 +56,9 @@ class ValueMask:
         return value
 
 
-def secret_values(secret: Secret) -> Iterator[str]:
-    """Yield the secret values of a Secret: whole, stripped, and the lines of keys in PEM."""
-    for name, content in secret.data.items():
+def secret_values(secrets: Iterable[Secret]) -> Iterator[str]:
+    """Yield the secret values of Secrets: whole, stripped, and the lines of keys in PEM."""
+    for name, content in (each for secret in secrets for each in secret.data.items()):
         if name in PUBLIC_KEYS:
             continue
         text = content.decode("utf-8", "replace")

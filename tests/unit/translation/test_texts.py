@@ -8,7 +8,7 @@ import translation
 from apisix_ingress.model.secrets.redaction import redact_text
 
 PLACEHOLDER = "x"
-"""What stands for each value of an f-string."""
+"""Replaces each value of an f-string."""
 
 PARTS_OF_RECORDS = {
     ("nginx/functions/guards.py", "\nlocal ffi"),  # a Lua function
