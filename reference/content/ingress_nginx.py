@@ -40,8 +40,11 @@ These differences apply to every host, whatever its annotations:
   `kubernetes.host_ownership` restricts a host to one namespace, as `preset: multi-tenant` does. Then the owner of the
   host has to share it with the namespace of the canary (annotation `apisix.apache.org/share-hosts-with`). Otherwise the
   canary gets no requests, and its Ingress reports [AIX0511](codes/AIX0511.md).
-* If `kubernetes.external_addresses` restricts addresses, `auth-url` and `mirror-target` must be plain URLs with a
-  permitted address.
+* The scheme, host and port of `auth-url` and `mirror-target` must be literal: use variables only in the path and the
+  query, or `$request_uri` alone after the host of `mirror-target`. `auth-url` may have the host `$host` if the rules of
+  the Ingress limit the host. The path of another `auth-url` responds with 503, and another `mirror-target` gets no
+  copies; the Ingress reports both. If a request changes the destination nevertheless, the gateway sends nothing.
+* If `kubernetes.external_addresses` restricts addresses, `auth-url` and `mirror-target` must have a permitted address.
 * With `kubernetes.plugins: reviewed`, a path responds with 503 if `auth-secret` contains a password hash that takes
   long to check (bcrypt with a cost above 12, more than 99,999 rounds), or if the value of a header contains a line
   break.

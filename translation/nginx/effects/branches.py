@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
-from translation.addresses.policy import check_address
 from translation.core.builder import Builder
-from translation.core.context import Context
 from translation.ingress_spec import ServiceBackend
 from translation.nginx.options import NginxOptions
 from translation.nginx.servers import Location, Server
@@ -20,11 +18,6 @@ from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
 
 NO_VALUES = Values({})
-
-_URL = re.compile(
-    r"https?://(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?:[/?].*)?", re.ASCII
-)
-"""A URL in which every parser finds the same host: without a user name, a fragment, or a variable in the host."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -104,18 +97,6 @@ class Site:
         forwarded = ("original_x_forwarded_proto", "==", "http")
         direct = ("AND", ("original_x_forwarded_proto", "!", "~~", "."), ("scheme", "==", "http"))
         return ("OR", forwarded, direct)
-
-
-def may_reach(site: Site, url: str) -> bool:
-    """Return whether the settings permit requests to a URL on behalf of the Ingress."""
-    options = site.builder.options
-    if not options.judges_addresses:
-        return True
-    found = _URL.fullmatch(url)
-    if found is None or "@" in url.partition("?")[0]:
-        return False
-    scratch = Context("Ingress", site.namespace, site.builder.view, options)
-    return check_address(scratch, found["host"], "", port=int(found["port"]) if found["port"] else None)
 
 
 def is_on_one_line(value: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.destinations import LEADS_ELSEWHERE
 
 MIRROR = f"""local core = require("apisix.core")
 local http = require("resty.http")
@@ -36,9 +37,14 @@ local function body_of()
     end
     return body
 end
-local function copy(premature, uri, request)
+{LEADS_ELSEWHERE}
+local function copy(premature, uri, base, request)
     if premature then return end
     local client = http.new()
+    if leads_elsewhere(client, uri, base) then
+        core.log.error("mirror-target: the request changes the destination of its copy: no copy is sent")
+        return
+    end
     client:set_timeouts(5000, 60000, 60000)
     local answer, err = client:request_uri(uri, request)
     if not answer then core.log.warn("mirror-target: ", err) end
@@ -50,8 +56,8 @@ return function(conf, ctx)
     if want.with_query and ctx.var.args then uri = uri .. "?" .. ctx.var.args end
     headers["Host"], headers["Connection"] = want.host, "close"
     local body = want.with_body and body_of() or nil
-    ngx.timer.at(0, copy, uri, {{method = ctx.var.request_method, headers = headers, body = body, version = 1.0,
-        keepalive = false, ssl_verify = false}})
+    ngx.timer.at(0, copy, uri, want.base, {{method = ctx.var.request_method, headers = headers, body = body,
+        version = 1.0, keepalive = false, ssl_verify = false}})
 end
 """
 """Sends a copy of the request as the client sent it, concurrently with the request; the response is discarded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.destinations import LEADS_ELSEWHERE
 
 _PASSWORDS = r"""
 local ffi = require("ffi")
@@ -120,9 +121,9 @@ local function asked(want, ctx)
     end
     local client = http.new()
     client:set_timeouts(5000, 60000, 60000)
-    local uri = value(want.uri, ctx)
-    local authority = uri:match("^https?://([^/?]+)") or ""
-    headers["host"] = authority:match("^(.-):?%d*$")
+    local uri, base = value(want.uri, ctx), value(want.base, ctx)
+    if leads_elsewhere(client, uri, base) then return nil, "the request changes the destination" end
+    headers["host"] = base:match("^https?://(.+):%d+$") or base:match("^https?://(.+)$")
     local own = {["host"] = true, ["x-forwarded-for"] = true}
     for name in pairs(want.headers) do own[name:lower()] = true end
     for name, text in pairs(want.added or {}) do
@@ -174,7 +175,7 @@ end
 """
 
 GUARD = f"""local core = require("apisix.core")
-{_PASSWORDS}{_EXTERNAL}
+{_PASSWORDS}{LEADS_ELSEWHERE}{_EXTERNAL}
 local function refused(want, ctx, status)
     if not (want.shown and want.shown[tostring(status)]) then return status end
     ctx.ingress_nginx_refused = status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
+from translation.nginx.tables.destinations import mirror_of
 from translation.nginx.tables.rows import Judge
 from translation.nginx.tables.values import Values, boolean, integer, size
 from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
@@ -204,8 +205,15 @@ def proxy_redirect(text: str) -> Verdict:
 
 def mirror_target(text: str) -> Verdict:
     """Judge mirror-target."""
-    if text.startswith(("http://", "https://")):
+    if not text:
+        return no_effect("It is empty.")
+    if mirror_of(text):
         return EXACT
+    if text.startswith(("http://", "https://")):
+        return refused(
+            "Nothing is mirrored: the target must begin with a literal host and port; use variables only after the"
+            " first slash, or $request_uri alone."
+        )
     return approximate("The target is not a URL: nothing is mirrored. ingress-nginx sends the copy to the host itself.")
 
 

@@ -10,11 +10,13 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Secret
 from translation.nginx.certificates import ASK_FOR_OTHERS
-from translation.nginx.effects.branches import Site, may_reach
+from translation.nginx.effects.branches import Site
+from translation.nginx.effects.destinations import objection
 from translation.nginx.effects.own_requests import shown_statuses
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.guards import COOKIES, GUARD
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
+from translation.nginx.tables.destinations import destination_of
 
 _REQUEST_URI = re.compile(r"\$\{?request_uri\}?")
 _AUTH_FILE = "auth"
@@ -99,10 +101,6 @@ def authentication(site: Site) -> Authentication:
             )
         wanted["basic"] = {"realm": site.values.text("auth-realm"), "users": users}
     service = _service(site)
-    if service and site.values.has("auth-url") and not may_reach(site, service.url):
-        return Authentication(
-            shut="auth-url: the settings do not permit requests to this address; ask the operator to add it"
-        )
     if service:
         external = _external(site, service)
         if isinstance(external, Authentication):
@@ -178,6 +176,10 @@ def _service(site: Site) -> _Service | None:
 def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     if why := _wrong(service.url):
         return _closed("auth-url", f"the value {why}")
+    destination = destination_of(service.url)
+    why = objection(site, destination, to_operator=not site.values.has("auth-url"))
+    if destination is None or why:
+        return Authentication(shut=f"auth-url: {why}")
     headers = {
         "X-Original-URL": "$scheme://$http_host$real_request_uri",
         "X-Original-Method": "$request_method",
@@ -192,6 +194,7 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
         headers |= {"X-Original-URI": "$real_request_uri", "X-Scheme": "$scheme"}
     wanted: JsonObject = {
         "uri": _for_gateway(service.url),
+        "base": destination.base,
         "method": service.method or "GET",
         "headers": {name: _for_gateway(text) for name, text in headers.items()},
         "response_headers": list(service.response_headers),

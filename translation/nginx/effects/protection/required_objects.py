@@ -14,6 +14,7 @@ from apisix_ingress.model.objects import ConfigMap
 from translation.core.builder import Builder
 from translation.nginx.certificates import client_check
 from translation.nginx.effects.balancing.backends import client_certificate
+from translation.nginx.effects.balancing.mirror import is_refused
 from translation.nginx.effects.branches import Site
 from translation.nginx.effects.protection.authentication import authentication
 from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting, is_unverifiable, may_inherit
@@ -53,7 +54,8 @@ def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[
     config = read_config(builder.view, nginx)
     wide = _host_wide(source, scratch, config, nginx)
     location = inheriting(Location(ROOT, "Prefix", source), wide)
-    server = Server(next(iter(source.by_host), CATCH_ALL), (source,), (location,), False, (source,))
+    host = CATCH_ALL if CATCH_ALL in source.by_host else next(iter(source.by_host), CATCH_ALL)
+    server = Server(host, (source,), (location,), False, (source,))
     site = Site(scratch, nginx, config, server, location, secure=False)
     check = client_check(scratch, config, server)
     if check and check.closed:
@@ -67,6 +69,8 @@ def closings(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[
             annotation, _, why = reason.partition(": ")
             whose = _INHERITED.format(wide.meta.key) if wide and annotation == "proxy-ssl-secret" else ""
             yield Closing(annotation, f"{whose}{why}. Until then, its paths respond with 503", reason != guard.shut)
+    if is_refused(site):
+        yield Closing("mirror-target", _NO_COPIES, as_nginx=False)
     if is_unverifiable(site):
         whose = _INHERITED.format(wide.meta.key) if wide else ""
         yield Closing("proxy-ssl-verify", f"{whose}{_UNVERIFIABLE}", as_nginx=False)
@@ -96,6 +100,7 @@ _UNVERIFIABLE = (
     "the backend cannot be verified, since the Secret of proxy-ssl-secret has no ca.crt, the protocol is GRPCS, or"
     " error pages or retries by status are in use. Its paths respond with 503"
 )
+_NO_COPIES = "nothing is mirrored: the settings do not permit requests to this address; ask the operator to add it"
 _HEADERS = (
     "custom-headers: its ConfigMap does not exist, or has a header that the key global-allowed-response-headers in the"
     " ConfigMap of the controller does not list; correct one of them"

@@ -53,6 +53,7 @@ def test_a_mirror_gets_a_copy_of_what_the_client_sent() -> None:
 
     assert got["plugins"]["serverless-pre-function"]["ingress_nginx"]["mirror"] == {
         "uri": "http://mirror.test:81$real_request_uri",
+        "base": "http://mirror.test:81",
         "host": "shadow.test",
         "with_query": False,
         "with_body": True,
