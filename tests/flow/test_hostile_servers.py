@@ -103,6 +103,26 @@ async def test_status_does_not_wait_forever_for_a_controller(
     assert f"controller at http://{place}: no " in got.stderr
 
 
+@pytest.mark.parametrize("command", [["status"], ["explain", "shop.example/"]])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_command_does_not_follow_a_redirect_of_a_controller(status: int, command: list[str], cli: Cli) -> None:
+    visitors: list[bytes] = []
+
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visitors.append(await reader.readuntil(b"\r\n\r\n"))
+        place = "{}:{}".format(*elsewhere.sockets[0].getsockname()[:2])
+        writer.write(f"HTTP/1.1 {status} Moved\r\nLocation: http://{place}/\r\nContent-Length: 0\r\n\r\n".encode())
+        writer.close()
+
+    elsewhere = await asyncio.start_server(redirect, "127.0.0.1", 0)
+    async with elsewhere, await asyncio.start_server(redirect, "127.0.0.1", 0) as server:
+        place = "{}:{}".format(*server.sockets[0].getsockname()[:2])
+        got = await asyncio.wait_for(cli.beside(*command, "--url", place), BOUND)
+
+    assert (got.returncode, len(visitors)) == (2, 1)
+    assert f"controller at http://{place}: {status}: redirects are not followed" in got.stderr
+
+
 @pytest.mark.parametrize("name", PIECES)
 async def test_verify_treats_an_endless_response_as_missing(name: str, cli: Cli) -> None:
     async with endless(name) as place:

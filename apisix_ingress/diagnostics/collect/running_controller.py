@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import IngressError, UsageError
@@ -22,6 +22,13 @@ LARGEST = 64 * 2**20
 """Maximum size of a response, in bytes."""
 
 _PATH = "/status/api/"
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Reports a redirect as an error: a controller sends none, and another server could name any address."""
+
+    def redirect_request(self, *args: object) -> None:
+        """Return no request."""
 
 
 async def read_status(url: str, only: Filter) -> JsonObject:
@@ -64,13 +71,14 @@ async def _document(url: str, name: str, query: Mapping[str, str | list[str]], *
 
 def _read(place: str, url: str, field: str) -> JsonObject:
     # Proxies are for external addresses; a controller is reached by its address or a port-forward.
-    opener: OpenerDirector = build_opener(ProxyHandler({}))
+    opener: OpenerDirector = build_opener(ProxyHandler({}), _NoRedirects())
     request = Request(url, headers={"Accept": "application/json"})  # the scheme was checked
     try:
         with opener.open(request, timeout=SECONDS) as response:
             content = response.read(LARGEST + 1)
     except HTTPError as error:
-        raise IngressError(f"controller at {place}: {error.code}: {_remedy(error)}") from None
+        with error:
+            raise IngressError(f"controller at {place}: {error.code}: {_remedy(error)}") from None
     except (URLError, HTTPException, OSError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise IngressError(
@@ -94,6 +102,8 @@ def _parsed(content: bytes) -> JsonObject:
 
 def _remedy(error: HTTPError) -> str:
     match error.code:
+        case 301 | 302 | 303 | 307 | 308:
+            return "redirects are not followed: set --url to the address of http.listen, or to a port-forward"
         case 400 | 503:
             try:
                 return str(_parsed(error.read(LARGEST + 1)).get("error") or "see its log")
