@@ -74,7 +74,7 @@ ROUTING: Mapping[str, Plugin] = {
     "mocking": allow(
         "Responds to requests of the team's own route.",
         plain="delay response_status content_type response_example with_mock_header response_headers.*",
-        free="response_schema",
+        refused={"response_schema": "generates a value whose size grows exponentially with the depth of the schema"},
     ),
     "degraphql": allow(
         "Turns a request into a GraphQL query.", plain="query variables operation_name max_req_body_size"

@@ -161,6 +161,7 @@ REFUSED = [
     ("workflow", {"rules": [{"actions": [["limit-count"]]}]}, "rules[0].actions"),
     ("multi-auth", {"auth_plugins": [{"key-auth": {}, "openid-connect": {}}]}, "auth_plugins[0].openid-connect"),
     ("multi-auth", {"auth_plugins": "key-auth"}, "auth_plugins"),
+    ("mocking", {"response_schema": {"type": "object"}}, "response_schema"),
 ]
 
 
