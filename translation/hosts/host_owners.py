@@ -19,7 +19,9 @@ from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, LENT_INDEX, UNDER_INDEX
 from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.host_claims import (
+    ASSIGNABLE,
     EVERY_HOST,
+    NO_HOST,
     SHARED_WITH,
     claimed_hosts,
     claimed_name,
@@ -127,6 +129,8 @@ class HostOwners:
                 "matches requests for every host, including those of other namespaces: add hosts, or ask the"
                 f" operator to add {EVERY_HOST} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
             )
+        if name == NO_HOST:
+            return self._refusal_of_no_host(namespace)
         if has_colon(name):
             return f"host {name} is skipped: it contains ':' but is not an IPv6 address in brackets; correct it"
         if not is_ownable(name):
@@ -138,6 +142,15 @@ class HostOwners:
                 return self._foreign(namespace, name, owners)
             allowed |= {*owners}
         return self._overlap(allowed, namespace, name)
+
+    def _refusal_of_no_host(self, namespace: str) -> str:
+        """Return why a namespace may not serve requests without a host; empty if it may."""
+        if any(namespace in self._assigned(name) for name in ASSIGNABLE):
+            return ""
+        return (
+            f"host {NO_HOST} is skipped: gateways use it for requests without a host; ask the operator to add {NO_HOST}"
+            f" to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
+        )
 
     def _overlap(self, allowed: AbstractSet[str], namespace: str, name: str) -> str:
         """Return why a wildcard cannot be used because of names below it; empty if it can."""

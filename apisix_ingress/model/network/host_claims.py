@@ -18,6 +18,13 @@ MOST_NAMES = 20_000
 
 EVERY_HOST = "*"
 
+NO_HOST = "_"
+"""The host that gateways give to requests without one (nginx: `server_name _`); it only belongs to a namespace that it
+is assigned to."""
+
+ASSIGNABLE = (EVERY_HOST, NO_HOST)
+"""Hosts that only an operator can give to a namespace."""
+
 SHARED_WITH = "apisix.apache.org/share-hosts-with"
 """Annotation of an object: the namespaces that may use the hosts that it names, separated by commas."""
 
@@ -50,7 +57,7 @@ def claimed_port(port: object) -> str:
 
 def is_ownable(host: str) -> bool:
     """Return whether a host is a name or a wildcard of whole labels; `*a.com` matches hosts such as `other-a.com`."""
-    return (not host.startswith("*") or host.startswith("*.")) and not has_colon(host)
+    return (not host.startswith("*") or host.startswith("*.")) and not has_colon(host) and host != NO_HOST
 
 
 def has_colon(host: str) -> bool:
@@ -74,7 +81,7 @@ def names_over(obj: CustomObject) -> Iterable[str]:
 def assigned_hosts(item: Namespace) -> tuple[str, ...]:
     """Return the hosts that are assigned to a Namespace, without names that cannot be owned."""
     hosts = map(claimed_name, texts_in(item.meta.annotations.get(ASSIGNED_HOSTS, "")))
-    found = tuple(dict.fromkeys(host for host in hosts if is_ownable(host) or host == EVERY_HOST))
+    found = tuple(dict.fromkeys(host for host in hosts if is_ownable(host) or host in ASSIGNABLE))
     return found if _count(found) <= MOST_NAMES else ()
 
 

@@ -140,6 +140,18 @@ def test_a_rule_for_every_host_needs_the_operator(raw: JsonObject, path: str) ->
     assert (reported(found, raw), len(found.desired.of_owner(key(raw)))) == ([], 1)
 
 
+@pytest.mark.parametrize("raw", [route("evil", 1, "_"), route("evil", 1, "_.:80"), ingress("evil", 1, "_")])
+def test_requests_without_a_host_need_the_operator(raw: JsonObject) -> None:
+    """APISIX 3.18 matches a request without the header Host, such as `GET / HTTP/1.0`, as one for the host `_`."""
+    found = settled(raw)
+    (text,) = reported(found, raw)
+    assert "host _ is skipped: gateways use it for requests without a host; ask the operator to add _ to" in text
+    assert not found.desired.of_owner(key(raw))
+    for given in ("_", "*"):
+        found = settled(raw, namespace("evil", given))
+        assert (reported(found, raw), len(found.desired.of_owner(key(raw)))) == ([], 1)
+
+
 def test_a_wildcard_that_is_not_of_whole_labels_is_skipped() -> None:
     raw = tls("evil", 1, "*own.test")
     found = settled(raw)
