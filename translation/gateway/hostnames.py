@@ -22,18 +22,15 @@ def intersection(one: str, other: str) -> str | None:
     return one if covers(other, one) else None
 
 
-def effective_hosts(listener: str, route: Iterable[str], narrower: Iterable[str]) -> tuple[str, ...]:
-    """Return the hosts for which a listener passes requests to a route; the empty string means every host.
+def shared_hosts(listener: str, route: Iterable[str]) -> tuple[str, ...]:
+    """Return the hosts that a listener and a route have in common; the empty string means every host.
 
     Args:
         listener: The hostname of the listener.
         route: The hostnames of the route; without any, every host.
-        narrower: Hostnames of more specific listeners of the same address and port, which get their requests.
     """
-    narrower = tuple(narrower)
     shared = (intersection(listener, host.lower()) for host in (tuple(route) or ("",)))
-    found = dict.fromkeys(host for host in shared if host is not None)
-    return tuple(host for host in found if not any(covers(each, host) for each in narrower))
+    return tuple(dict.fromkeys(host for host in shared if host is not None))
 
 
 def pattern(host: str) -> str:

@@ -7,45 +7,70 @@ use those of their listeners.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import HOST_INDEX
 from apisix_ingress.model.network.host_claims import claimed_name, wildcards_over
 from apisix_ingress.model.objects import CustomObject
-from translation.core.builder import Builder
-from translation.gateway.entry.listeners import Listener
-from translation.hosts.host_owners import NOT_OWNED
+from apisix_ingress.state.view import View, oldest
+from translation.core.options import Options
+from translation.hosts.host_owners import HostOwners
 
 _KINDS = ("HTTPRoute", "GRPCRoute", "TLSRoute")
 
 
-def foreign(draft: Builder, listener: Listener, host: str) -> str:
-    """Return why a listener may not use a hostname, or an empty string; the host "" means every host."""
-    lenders = frozenset(_attached(draft, listener, host)) if host else frozenset[str]()
-    return draft.owners.refusal_of_unnamed(listener.owner.namespace, host, lenders)
+class GatewayHosts:
+    """The hosts that listeners and their routes may use, from the point of view of one translation.
 
+    Args:
+        view: The objects to read.
+        options: The settings.
+    """
 
-def usable(draft: Builder, hosts: Iterable[str], listener: Listener, path: str) -> list[str]:
-    """Return the hosts that the namespace of a route may use at a listener, and report the others."""
-    found = []
-    for host in hosts:
-        if why := draft.owners.refusal_of_unnamed(draft.namespace, host, {listener.owner.namespace}):
-            draft.degrade(NOT_OWNED, path, why)
-        else:
-            found.append(host)
-    return found
+    def __init__(self, view: View, options: Options) -> None:
+        self._view = view
+        self._owners = HostOwners(view, options)
+        self._refusals: dict[tuple[ObjectKey, str], str] = {}
 
+    def refusal(self, owner: ObjectKey, host: str) -> str:
+        """Return why a listener may not use a host; empty if it may.
 
-def _attached(draft: Builder, listener: Listener, host: str) -> Iterator[str]:
-    """Yield the namespaces of the routes that name a hostname, or a wildcard over it, and the owner of a listener."""
-    name = claimed_name(host)
-    for each in (name, *wildcards_over(name)):
-        for kind in _KINDS:
-            for route in draft.view.find(CustomObject, IndexKey(kind, HOST_INDEX, each)):
-                if listener.owner in _parents(route):
-                    yield route.meta.namespace
+        Args:
+            owner: The Gateway or ListenerSet of the listener.
+            host: Its hostname, or the claim of its port; empty for every host.
+        """
+        if (owner, host) not in self._refusals:
+            self._refusals[owner, host] = self._judge(owner, host)
+        return self._refusals[owner, host]
+
+    def refusal_of_route(self, namespace: str, owner: ObjectKey, host: str) -> str:
+        """Return why a route of a namespace may not use a host at a listener of an owner; empty if it may."""
+        return self._owners.refusal_of_unnamed(namespace, host, {owner.namespace})
+
+    def _judge(self, owner: ObjectKey, host: str) -> str:
+        refusal = self._owners.refusal_of_unnamed(owner.namespace, host)
+        lenders = {owner.namespace}
+        for namespace in self._attached(owner, host) if refusal and host else ():
+            # Thousands of routes may name the hostname, and the first ones usually permit it.
+            if namespace not in lenders:
+                lenders.add(namespace)
+                if not self._owners.refusal_of_unnamed(owner.namespace, host, lenders):
+                    return ""
+        return refusal
+
+    def _attached(self, owner: ObjectKey, host: str) -> Iterator[str]:
+        """Yield the namespaces of the routes that name a hostname, or a wildcard over it, and the owner of a listener.
+
+        The oldest routes are the first.
+        """
+        name = claimed_name(host)
+        for each in (name, *wildcards_over(name)):
+            for kind in _KINDS:
+                for route in oldest(self._view, CustomObject, IndexKey(kind, HOST_INDEX, each)):
+                    if owner in _parents(route):
+                        yield route.meta.namespace
 
 
 def _parents(route: CustomObject) -> Iterator[ObjectKey]:

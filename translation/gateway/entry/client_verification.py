@@ -109,9 +109,9 @@ def _listeners(index: str, hostname: str, view: View, options: Options) -> Itera
     for gateway in view.find(CustomObject, IndexKey("Gateway", index, "")):
         if is_our_gateway(gateway, view, options):
             try:
-                entry = entry_of(gateway, view)
+                entry = entry_of(gateway, view, options)
             except SpecError:
                 continue
             for listener in entry.listeners:
-                if listener.protocol == "HTTPS" and listener.hostname == hostname and listener.is_open:
+                if listener.protocol == "HTTPS" and listener.hostname == hostname and not entry.refusal(listener)[0]:
                     yield entry, listener

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from apisix_ingress.model.assessment import Assessment, ListenerState, Verdict, changed
-from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
@@ -24,10 +23,9 @@ from translation.gateway.entry.certificates import (
 )
 from translation.gateway.entry.client_verification import verification_of
 from translation.gateway.entry.listeners import Entry, Listener, entry_of
-from translation.gateway.entry.matching import closed, gateway_port, guards
+from translation.gateway.entry.matching import closed, guards
 from translation.gateway.extensions.gateway_proxy import proxy_of
 from translation.gateway.names import listener_name, record_prefix
-from translation.gateway.ownership import foreign
 from translation.hosts.certificates import KeyPair
 
 
@@ -85,7 +83,7 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Transl
         draft.protect(kind, prefix=record_prefix(obj.meta.key))
     check_object(draft, obj)
     try:
-        entry = entry_of(obj, view)
+        entry = entry_of(obj, view, options)
     except SpecError as error:
         draft.report_invalid_spec(error)
         return draft.finish()
@@ -119,9 +117,7 @@ def assess_listeners(draft: Builder, entry: Entry) -> list[ListenerOutcome]:
 
 
 def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcome:
-    found = ListenerOutcome(listener, refusal=listener.refusal)
-    if found.is_accepted and (why := _foreign(draft, listener)):
-        found.refusal = ("UnsupportedValue", why)
+    found = ListenerOutcome(listener, refusal=entry.refusal(listener))
     if listener.has_other_kinds:
         found.unresolved = Unresolved("InvalidRouteKinds", "allowedRoutes.kinds has kinds unsupported by the protocol")
     if found.is_accepted and listener.protocol in ("HTTPS", "TLS") and not listener.is_passthrough:
@@ -135,21 +131,10 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
     return found
 
 
-def _foreign(draft: Builder, listener: Listener) -> str:
-    """Return why the namespace of a listener may not use its hostname; empty if it may."""
-    if draft.options.host_ownership == "shared":
-        return ""
-    if listener.protocol in ("TCP", "UDP"):
-        return foreign(draft, listener, claimed_port(gateway_port(listener, draft.options)))
-    if not listener.hostname and listener.protocol == "HTTP":
-        return ""  # it has no records, and the hosts of routes are checked one by one
-    return foreign(draft, listener, listener.hostname)
-
-
 def _records(draft: Builder, entry: Entry, found: ListenerOutcome, address: Assigned) -> None:
     name = listener_name(found.listener.key)
     if not found.is_programmed:
-        if address.value and found.listener.is_open and found.listener.protocol == "HTTPS":
+        if address.value and not entry.refusal(found.listener)[0] and found.listener.protocol == "HTTPS":
             full = f"{name}_closed"
             record = closed(found.listener, address.value, draft.options)
             draft.record("routes", full, draft.new_body("routes", full) | record)

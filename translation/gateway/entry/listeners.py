@@ -3,6 +3,9 @@
 Listeners that share a port differ by hostname, so two with one hostname, or with protocols that cannot share a port,
 conflict. If listeners of one object conflict, none is accepted (Gateway API: "Handling indistinct Listeners"). Across
 objects, the Gateway's own listeners take precedence over those of ListenerSets, and older sets over newer ones.
+
+A listener of a ListenerSet that may not use its hostname does not conflict with others and takes no requests from them:
+they may belong to other teams. Those of the Gateway and of its namespace do, since everything attached depends on it.
 """
 
 from __future__ import annotations
@@ -10,19 +13,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import combinations, groupby
 
 from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import BY_PARENT
+from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
 from crds.gateway.common import GATEWAY_GROUP
 from crds.gateway.gateways import AllowedRoutes, GatewaySpec, ListenerSetSpec, ListenerSpec, ListenerTls
+from translation.core.options import Options
 from translation.gateway.capabilities import PASSTHROUGH, can
 from translation.gateway.entry.owned import allows_namespace
 from translation.gateway.hostnames import covers
+from translation.gateway.ownership import GatewayHosts
 from translation.gateway.parsing import spec_of
 
 KINDS_BY_PROTOCOL = {
@@ -92,7 +98,7 @@ class Listener:
 
     @property
     def refusal(self) -> tuple[str, str]:
-        """Reason and message why it is not accepted, apart from its references; empty strings if it is."""
+        """Reason and message why it is not accepted, apart from its hostname and its references, or empty strings."""
         if self.conflict:
             return self.conflict, f"conflicts with another listener on port {self.port}; use another port or hostname"
         if self.protocol not in KINDS_BY_PROTOCOL:
@@ -104,37 +110,82 @@ class Listener:
 
     @property
     def is_open(self) -> bool:
-        """Whether routes may attach to it."""
+        """Whether routes may attach to it; their hosts are checked one by one."""
         return not self.refusal[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Gateway with its spec, its listeners and the attached ListenerSets."""
+    """A Gateway with its spec, its listeners and the attached ListenerSets.
+
+    Attributes:
+        gateway: The Gateway.
+        spec: Its spec.
+        listeners: Its listeners, and those of the sets.
+        sets: The attached ListenerSets.
+        hosts: The hosts that the listeners and their routes may use.
+        options: The settings.
+    """
 
     gateway: CustomObject
     spec: GatewaySpec
     listeners: tuple[Listener, ...]
     sets: tuple[CustomObject, ...]
-    has_passthrough: bool = False
+    hosts: GatewayHosts
+    options: Options
 
-    def narrower(self, listener: Listener) -> tuple[str, ...]:
-        """Return the hostnames of open listeners of the same port that are more specific."""
-        return tuple(
-            each.hostname
+    def refusal(self, listener: Listener) -> tuple[str, str]:
+        """Return reason and message why a listener is not accepted, apart from its references, or empty strings."""
+        why = "" if listener.refusal[0] else _refusal(listener, self.hosts, self.options)
+        return ("UnsupportedValue", why) if why else listener.refusal
+
+    def narrower(self, listener: Listener) -> list[str]:
+        """Return the hostnames of listeners of the same port that are more specific, and take its requests."""
+        return [each.hostname for each in self._narrower(listener) if self._takes_requests(each)]
+
+    def is_taken(self, listener: Listener, host: str) -> bool:
+        """Return whether a listener that is more specific takes the requests for a host of a listener."""
+        found = (each for each in self._narrower(listener) if covers(each.hostname, host))
+        return any(self._takes_requests(each) for each in found)
+
+    def _narrower(self, listener: Listener) -> Iterator[Listener]:
+        return (
+            each
             for each in self.listeners
             if each.port == listener.port and each.is_open and each.hostname != listener.hostname
             if each.protocol != "UDP" and covers(listener.hostname, each.hostname)
         )
 
+    def _takes_requests(self, listener: Listener) -> bool:
+        return not _is_foreign(listener, self.hosts, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The listeners that a Gateway and its sets define.
+
+    Attributes:
+        gateway: The Gateway.
+        sets: The attached ListenerSets.
+        listeners: The listeners, before conflicts.
+        contested: The positions of listeners that would conflict with another one.
+        has_passthrough: Whether what is accepted depends on the version of the gateways.
+    """
+
+    gateway: CustomObject
+    sets: tuple[CustomObject, ...]
+    listeners: tuple[Listener, ...]
+    contested: frozenset[int]
+    has_passthrough: bool
+
 
 _KEPT = 64
 
-_entries: OrderedDict[int, Entry] = OrderedDict()
+_read_gateways: OrderedDict[int, _Read] = OrderedDict()
 """By identity of the Gateway: thousands of routes look one up, and it may have dozens of listeners."""
 
 
-def entry_of(gateway: CustomObject, view: View) -> Entry:
+def entry_of(gateway: CustomObject, view: View, options: Options) -> Entry:
     """Return a Gateway with its listeners.
 
     Raises:
@@ -142,19 +193,26 @@ def entry_of(gateway: CustomObject, view: View) -> Entry:
     """
     spec = spec_of(gateway, GatewaySpec)
     sets = tuple(each for each in _claiming(gateway.meta.key, view) if _may_attach(gateway, spec, each, view))
-    held = _entries.get(id(gateway))
-    if held is None or held.gateway is not gateway or list(map(id, held.sets)) != list(map(id, sets)):
-        found = [_listener(gateway.meta.key, gateway.meta.key, each) for each in spec.listeners]
-        for each in sets:
-            found += _of_set(gateway.meta.key, each)
-        listeners = _with_conflicts(found)
-        has_passthrough = any(each.is_passthrough for each in listeners)
-        held = _entries[id(gateway)] = Entry(gateway, spec, listeners, sets, has_passthrough)
-        if len(_entries) > _KEPT:
-            _entries.popitem(last=False)
-    if held.has_passthrough and can(view, PASSTHROUGH):
-        return replace(held, listeners=tuple(replace(each, passes_tls=True) for each in held.listeners))
-    return held
+    read = _read_gateways.get(id(gateway))
+    if read is None or read.gateway is not gateway or list(map(id, read.sets)) != list(map(id, sets)):
+        read = _read_gateways[id(gateway)] = _read(gateway, spec, sets)
+        if len(_read_gateways) > _KEPT:
+            _read_gateways.popitem(last=False)
+    listeners = read.listeners
+    if read.has_passthrough and can(view, PASSTHROUGH):
+        listeners = tuple(replace(each, passes_tls=True) for each in listeners)
+    hosts = GatewayHosts(view, options)
+    if read.contested:
+        refused = frozenset(
+            at for at in read.contested if not listeners[at].is_open or _is_foreign(listeners[at], hosts, options)
+        )
+        listeners = _with_conflicts(listeners, refused)
+    return Entry(gateway, spec, listeners, sets, hosts, options)
+
+
+def gateway_port(listener: Listener, options: Options) -> int:
+    """Return the port at which gateways receive the connections of a TCP or UDP listener."""
+    return options.listener_ports.get(listener.port, listener.port)
 
 
 def parent_of(listener_set: CustomObject) -> ObjectKey | None:
@@ -200,19 +258,49 @@ def _listener(gateway: ObjectKey, owner: ObjectKey, spec: ListenerSpec) -> Liste
     )
 
 
-def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
+def _refusal(listener: Listener, hosts: GatewayHosts, options: Options) -> str:
+    """Return why a listener may not use its hostname or port; empty if it may."""
+    if listener.protocol in ("TCP", "UDP"):
+        return hosts.refusal(listener.owner, claimed_port(gateway_port(listener, options)))
+    if not listener.hostname and listener.protocol == "HTTP":
+        return ""  # it has no records, and the hosts of routes are checked one by one
+    return hosts.refusal(listener.owner, listener.hostname)
+
+
+def _is_foreign(listener: Listener, hosts: GatewayHosts, options: Options) -> bool:
+    """Return whether a listener of another namespace than its Gateway may not use its hostname or port."""
+    return listener.owner.namespace != listener.gateway.namespace and bool(_refusal(listener, hosts, options))
+
+
+def _read(gateway: CustomObject, spec: GatewaySpec, sets: tuple[CustomObject, ...]) -> _Read:
+    found = [_listener(gateway.meta.key, gateway.meta.key, each) for each in spec.listeners]
+    for each in sets:
+        found += _of_set(gateway.meta.key, each)
+    numbered = list(enumerate(found))
+    pairs = (
+        (one, other)
+        for (one, first), (other, second) in combinations(numbered, 2)
+        if _place(first) == _place(second) and _conflict(first, second)
+    )
+    contested = frozenset(position for pair in pairs for position in pair)
+    return _Read(gateway, sets, tuple(found), contested, any(each.is_passthrough for each in found))
+
+
+def _with_conflicts(found: Sequence[Listener], refused: frozenset[int]) -> tuple[Listener, ...]:
+    """Return listeners with their conflicts; those at refused positions have none."""
     taken: dict[tuple[int, bool], list[Listener]] = {}
-    result: list[Listener] = []
-    for _, group in groupby(found, key=lambda each: each.owner):
-        beaten = [replace(each, conflict=_first(each, taken.get(_place(each), ()))) for each in group]
-        left = [each for each in beaten if not each.conflict]
+    result = dict(enumerate(found))
+    rivals = [(at, each) for at, each in result.items() if at not in refused]
+    for _, group in groupby(rivals, key=lambda item: item[1].owner):
+        beaten = [(at, replace(each, conflict=_first(each, taken.get(_place(each), ())))) for at, each in group]
+        left = [each for _, each in beaten if not each.conflict]
         # Listeners that lose to another object no longer conflict with their siblings.
-        checked = [replace(each, conflict=each.conflict or _first(each, _on_same_port(each, left))) for each in beaten]
-        for each in checked:
-            if not each.conflict:
-                taken.setdefault(_place(each), []).append(each)
-        result += checked
-    return tuple(result)
+        for at, each in beaten:
+            result[at] = replace(each, conflict=each.conflict or _first(each, _on_same_port(each, left)))
+        for at, _ in beaten:
+            if not result[at].conflict:
+                taken.setdefault(_place(result[at]), []).append(result[at])
+    return tuple(result.values())
 
 
 def _first(listener: Listener, others: Iterable[Listener]) -> str:

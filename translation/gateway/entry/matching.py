@@ -20,11 +20,6 @@ Conditions = list[Any]
 """`vars` of a route record."""
 
 
-def gateway_port(listener: Listener, options: Options) -> int:
-    """Return the port at which gateways receive the connections of a TCP or UDP listener."""
-    return options.listener_ports.get(listener.port, listener.port)
-
-
 def address_and_port(listener: Listener, address: str, options: Options) -> Conditions:
     """Return the conditions on the address and port of a connection; if the port is unknown, on the scheme.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from apisix_ingress.model.assessment import ListenerKey, Verdict
 from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
@@ -20,10 +21,14 @@ from translation.core.scope import in_scope
 from translation.gateway.entry.acceptance import refusal_of
 from translation.gateway.entry.addresses import address_of
 from translation.gateway.entry.client_verification import verification_of
-from translation.gateway.entry.listeners import Entry, Listener, entry_of, parent_of
+from translation.gateway.entry.listeners import Entry, Listener, entry_of, gateway_port, parent_of
 from translation.gateway.entry.owned import allows_namespace, our_gateway
-from translation.gateway.hostnames import effective_hosts, intersection
+from translation.gateway.hostnames import intersection, shared_hosts
 from translation.gateway.parsing import spec_of
+from translation.hosts.host_owners import NOT_OWNED
+
+_WITHOUT_HOSTS = ("TCPRoute", "UDPRoute")
+"""Kinds of routes that listeners select by their port alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,9 @@ class Attached:
     Attributes:
         entry: The Gateway of the listener, and its other listeners.
         listener: The listener.
-        hosts: The hosts; the empty string means every host. It has no hosts if narrower listeners get all requests.
+        hosts: The hosts; the empty string means every host.
         address: The address of the Gateway, empty if Gateways share their addresses.
+        lost: Why the route may not use the other hosts that it has in common with the listener.
         is_served: Whether its requests may be served: clients can be verified as the Gateway asks.
     """
 
@@ -42,6 +48,7 @@ class Attached:
     listener: Listener
     hosts: tuple[str, ...]
     address: str
+    lost: tuple[str, ...] = ()
     is_served: bool = True
 
 
@@ -140,7 +147,7 @@ def _parent(
         return None
     gateway, owner = found
     try:
-        entry = entry_of(gateway, view)
+        entry = entry_of(gateway, view, options)
     except SpecError:
         return Parent(raw, Verdict("Accepted", False, "NoMatchingParent", f"{gateway.meta.key} cannot be read"))
     if (why := refusal_of(entry.gateway.meta.key, entry.spec, view)) is not None:
@@ -152,17 +159,53 @@ def _parent(
     address = address_of(gateway, spec_of(gateway, GatewaySpec), view, options).value
     if options.gateway_addresses and not address:
         return Parent(raw, _refused("Pending", f"{gateway.meta.key} has no address"))
-    attached = tuple(
-        Attached(
-            entry,
-            each,
-            effective_hosts(each.hostname, spec.hostnames, entry.narrower(each)),
-            address,
-            is_served=not verification_of(entry, each, view, options).refusal[0],
+    every = tuple(_attached(obj, spec, each, entry, address=address, view=view) for each in listeners)
+    attached = tuple(each for each in every if each.hosts)
+    return Parent(raw, Verdict("Accepted", True, "Accepted") if attached else _without_hosts(every), attached)
+
+
+def _attached(
+    obj: CustomObject, spec: RouteSpec, listener: Listener, entry: Entry, *, address: str, view: View
+) -> Attached:
+    """Return a route at a listener, with the hosts that its namespace may use there."""
+    hosts = _hosts(obj, spec, listener, entry)
+    refusals = {
+        host: entry.hosts.refusal_of_route(
+            obj.meta.namespace, listener.owner, _claim(obj, listener, host, entry.options)
         )
-        for each in listeners
+        for host in hosts
+    }
+    return Attached(
+        entry,
+        listener,
+        tuple(host for host, why in refusals.items() if not why),
+        address,
+        tuple(why for why in refusals.values() if why),
+        is_served=not verification_of(entry, listener, view, entry.options).refusal[0],
     )
-    return Parent(raw, Verdict("Accepted", True, "Accepted"), attached)
+
+
+def _hosts(obj: CustomObject, spec: RouteSpec, listener: Listener, entry: Entry) -> tuple[str, ...]:
+    """Return the hosts that a route has in common with a listener, without those of more specific listeners."""
+    if obj.meta.kind in _WITHOUT_HOSTS:
+        return ("",)
+    shared = shared_hosts(listener.hostname, spec.hostnames)
+    return tuple(host for host in shared if not entry.is_taken(listener, host))
+
+
+def _claim(obj: CustomObject, listener: Listener, host: str, options: Options) -> str:
+    """Return what a route uses at a listener: a host, or the port of stream routes without one."""
+    if host or obj.meta.kind in ("HTTPRoute", "GRPCRoute"):
+        return host
+    return claimed_port(gateway_port(listener, options))
+
+
+def _without_hosts(every: Sequence[Attached]) -> Verdict:
+    """Return why a route gets no requests from listeners that accept it."""
+    if why := next((each.lost[0] for each in every if each.lost), ""):
+        return _refused(NOT_OWNED, why)
+    message = "more specific listeners receive the requests for every hostname of the route"
+    return _refused("NoMatchingListenerHostname", message)
 
 
 def _is_named(reference: ParentReference, listener: Listener) -> bool:
@@ -180,9 +223,7 @@ def _accepted(
     allowed = list(_allowing(obj, [each for each in named if each.is_open], view))
     if not allowed:
         return _refused("NotAllowedByListeners", "no listener allows routes of this kind from this namespace"), []
-    if obj.meta.kind in ("TCPRoute", "UDPRoute"):
-        return None, allowed
-    hosts = spec.hostnames or ("",)
+    hosts = ("",) if obj.meta.kind in _WITHOUT_HOSTS else spec.hostnames or ("",)
     listeners = [each for each in allowed if any(_shares(each, host) for host in hosts)]
     if not listeners:
         return _refused("NoMatchingListenerHostname", "no listener has a hostname in common with the route"), []

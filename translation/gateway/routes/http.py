@@ -26,7 +26,6 @@ from translation.gateway.entry.listeners import Listener
 from translation.gateway.entry.matching import abort, address_and_port, handshake
 from translation.gateway.extensions.http_route_policy import rule_effects
 from translation.gateway.names import record_prefix, route_name
-from translation.gateway.ownership import usable as usable_hosts
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, Parent, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backend_fields, backends_of, resolved
@@ -36,6 +35,7 @@ from translation.gateway.routes.matches import grpc_fields, http_fields
 from translation.gateway.routes.mirrors import mirror_plugin
 from translation.gateway.routes.precedence import KINDS as ORDERED_KINDS
 from translation.gateway.routes.precedence import by_priority
+from translation.hosts.host_owners import NOT_OWNED
 from translation.hosts.route_conflicts import RouteConflicts
 
 PLUGIN_CONFIGS = (("apisix.apache.org", "ApisixPluginConfig"), ("apisix.apache.org", "PluginConfig"))
@@ -97,6 +97,8 @@ def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invali
     """Return the translation of a route with its status for each parent."""
     for each in invalid:
         draft.degrade(each.reason, each.path, each.message)
+    for why in dict.fromkeys(why for parent in parents for each in parent.listeners for why in each.lost):
+        draft.degrade(NOT_OWNED, "spec.hostnames", why)
     for parent in parents:
         if not parent.accepted.holds:
             draft.degrade(parent.accepted.reason, "spec.parentRefs", parent.accepted.message)
@@ -188,13 +190,10 @@ class _Route:
         ]
         hosts = by_priority(self._obj, match, position, attached.hosts, listener, draft.view)
         for number, (priority, names_) in enumerate(hosts.items()):
-            usable = usable_hosts(draft, names_, listener, "spec.hostnames")
-            if not usable:
-                continue
             name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)
             name = (f"{name}_{number}" if number else name) + part.branch.suffix
             body = draft.new_body("routes", name)
-            if hosts_ := [each for each in usable if each]:
+            if hosts_ := [each for each in names_ if each]:
                 body["hosts"] = hosts_
             effect = self._effects[match.rule]
             if part.behind:

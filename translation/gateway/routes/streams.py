@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
@@ -14,10 +13,9 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
-from translation.gateway.entry.matching import gateway_port
+from translation.gateway.entry.listeners import gateway_port
 from translation.gateway.extensions.l4_route_policy import stream_plugins
 from translation.gateway.names import route_name
-from translation.gateway.ownership import usable
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backends_of, split_of
@@ -58,10 +56,6 @@ def _records(
     port = gateway_port(listener, draft.options)
     where = {"server_addr": attached.address} if attached.address else {}
     for number, server_name in enumerate(_server_names(obj, attached)):
-        claim = str(server_name.get("sni") or claimed_port(port))
-        path = "spec.hostnames" if "sni" in server_name else "spec.parentRefs"
-        if not usable(draft, [claim], listener, path):
-            continue
         name = route_name(obj.meta.key, rule, number, listener.key)
         body = draft.new_body("stream_routes", name)
         del body["name"]  # as other stream routes

@@ -7,7 +7,7 @@ from dataclasses import replace
 from apisix_ingress.model.assessment import Assessment, ListenerKey, ListenerState, ParentState, Verdict
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from translation.gateway.hostnames import covers, effective_hosts, intersection, pattern
+from translation.gateway.hostnames import covers, intersection, pattern, shared_hosts
 from translation.gateway.statuses import Moment, status_change
 
 GATEWAY = ObjectKey("Gateway", "default", "gw")
@@ -122,6 +122,6 @@ def test_host_names() -> None:
     assert not covers("a.test", "*.test")
     assert intersection("*.a.test", "*.test") == "*.a.test"
     assert intersection("a.test", "b.test") is None
-    assert effective_hosts("*.test", ("A.test", "b.test", "c.org"), ("b.test",)) == ("a.test",)
-    assert effective_hosts("", (), ()) == ("",)
+    assert shared_hosts("*.test", ("A.test", "b.test", "c.org")) == ("a.test", "b.test")
+    assert shared_hosts("", ()) == ("",)
     assert pattern("*.a-b.test") == r".+\.a\-b\.test"
