@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from apisix_ingress.model import names
+from apisix_ingress.model.formats.patterns import escaped_literal
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.state.view import View
@@ -265,7 +265,7 @@ def ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:
         # Exact paths come first, then the longest prefix.
         ordered = sorted(server.locations, key=lambda each: each.type != "Exact")
         for location in ordered:
-            escaped = re.escape(location.path)
+            escaped = escaped_literal(location.path)
             pattern = f"^{escaped}$" if location.type == "Exact" else f"^{escaped}"
             yield location, {"uris": ["/*"], "vars": [("uri", "~~", pattern)]}
     else:
@@ -293,7 +293,7 @@ def _one_label(host: str) -> list[Sequence[object]]:
     """Return the condition that a wildcard matches exactly one label."""
     if not host.startswith("*."):
         return []
-    return [("host", "~~", f"{_LABEL}{re.escape(host[2:])}$")]
+    return [("host", "~~", f"{_LABEL}{escaped_literal(host[2:])}$")]
 
 
 def _listed(condition: object) -> object:

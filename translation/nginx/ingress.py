@@ -137,12 +137,9 @@ def annotation_path(nginx: NginxOptions, annotation: str) -> str:
 def _closed(findings: tuple[Finding, ...], nginx: NginxOptions) -> Iterator[tuple[str, str]]:
     for finding in findings:
         path = annotation_path(nginx, finding.annotation)
-        if finding.outcome == "closed":
-            yield (
-                annotation_path(nginx, finding.annotation),
-                "the value is not valid: the paths respond with 503; correct it",
-            )
-        elif finding.verdict.level == "refused" and finding.verdict.protects:
+        if finding.verdict.level == "refused" and finding.verdict.protects:
             yield path, f"the paths respond with 503: {finding.verdict.reason}"
+        elif finding.outcome == "closed":
+            yield path, "the value is not valid: the paths respond with 503; correct it"
         elif finding.verdict.level == "refused":
             yield path, finding.verdict.reason

@@ -6,9 +6,9 @@ request may match both; so a further path moves only paths with its length and a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from translation.nginx.servers import Location
 
 _SPAN = 256
@@ -18,7 +18,8 @@ _LONGEST = 8192
 HIGHEST = 2 * _LONGEST * _SPAN
 """Every number is below."""
 
-_PLAIN = re.compile(r"(?:[^.^$*+?()\[\]{}|\\](?![*?{]))*")
+_PLAIN = TextPattern(r"[^.^$*+?()\[\]{}|\\]*")
+_GROUP = TextPattern(r"\([^()]*\)")
 
 
 def places(locations: Sequence[Location], *, exact_first: bool) -> list[int]:
@@ -52,5 +53,8 @@ def _ranks(paths: Iterable[tuple[int, str]]) -> dict[int, int]:
 
 def plain_start(pattern: str) -> str:
     """Return what each match of a pattern begins with, in lower case; empty if that is not known."""
+    if "|" in _GROUP.sub("", pattern):
+        return ""
     found = _PLAIN.match(pattern)
-    return found[0].lower() if found and "|" not in re.sub(r"\([^()]*\)", "", pattern) else ""
+    start = found[0] if found else ""
+    return (start[:-1] if pattern[len(start) : len(start) + 1] in ("*", "?", "{") else start).lower()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
+
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 
 _LONGEST = 8192
 """Characters of a snippet that are read."""
 
-_DIRECTIVE = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^;{}"'])*)([;{}]|$)""")
-_WORD = re.compile(r""""((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|(\S+)""")
+_DIRECTIVE = TextPattern(r"""((?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^;{}"'])*)([;{}]|$)""")
+_WORD = TextPattern(r""""((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|(\S+)""")
+_COMMENT = TextPattern(r"(?m)(^|\s)#.*$")
+_SECONDS = ValuePattern(r"[0-9]+s")
 _STATUS = range(300, 309)
 
 
@@ -29,9 +32,10 @@ _UNKNOWN = "no equivalent annotation; look for a plugin"
 
 
 def _directives(snippet: str) -> Iterator[tuple[list[str], bool]]:
-    plain = re.sub(r"(?m)(^|\s)#.*$", "", snippet)
-    for text, end in _DIRECTIVE.findall(plain):
-        words = [next(filter(None, parts), "") for parts in _WORD.findall(text)]
+    plain = _COMMENT.sub("", snippet)
+    for found in _DIRECTIVE.finditer(plain):
+        text, end = found.groups()
+        words = [next(filter(None, word.groups()), "") for word in _WORD.finditer(text)]
         if words:
             yield words, end == "{"
 
@@ -45,7 +49,7 @@ def _replacement(words: list[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(re.sub(r"^([0-9]+)s$", r"\1", text), ensure_ascii=False)
+    return json.dumps(text[:-1] if _SECONDS.fits(text) else text, ensure_ascii=False)
 
 
 def _plugin(name: str, config: Mapping[str, object]) -> str:

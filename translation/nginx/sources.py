@@ -182,7 +182,8 @@ def why_refused(findings: Iterable[Finding], config: Config) -> str:
     """Return why a whole Ingress is not served, as in ingress-nginx; empty if it is."""
     for finding in findings:
         if finding.outcome == "refused":
-            return f"{finding.annotation} has a value that is not valid"
+            reason = f": {finding.verdict.reason}" if finding.verdict.level == "refused" else ""
+            return f"{finding.annotation} has a value that is not valid{reason}"
         if finding.annotation in SNIPPETS and not _takes_snippets(config):
             return f"{finding.annotation} is not allowed"
     return ""

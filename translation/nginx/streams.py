@@ -6,9 +6,8 @@ the port.
 
 from __future__ import annotations
 
-import re
-
 from apisix_ingress.model import names
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Service
 from apisix_ingress.state.claims import UpstreamClaim
@@ -18,7 +17,7 @@ from translation.nginx.effects.balancing.backends import port_number
 from translation.nginx.ingress import REFUSED
 from translation.nginx.options import NginxOptions
 
-_ENTRY = re.compile(r"([a-z0-9.-]+)/([a-z0-9.-]+):([a-z0-9-]+)((?::(?:PROXY)?){0,2})", re.IGNORECASE)
+_ENTRY = ValuePattern(r"(?i)([a-z0-9.-]+)/([a-z0-9.-]+):([a-z0-9-]+)((?::(?:PROXY)?){0,2})")
 _LAST_PORT = 65535
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
@@ -19,7 +19,7 @@ from translation.nginx.tables.values import Values
 
 NO_VALUES = Values({})
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = TextPattern(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Site:
 def is_on_one_line(value: object) -> bool:
     """Return whether no text below a value could begin a new line in the head of a request or response."""
     if isinstance(value, str):
-        return not _CONTROL.search(value)
+        return not _CONTROL.found(value)
     if isinstance(value, Mapping):
         return all(is_on_one_line(each) for pair in value.items() for each in pair)
     return not isinstance(value, list | tuple) or all(map(is_on_one_line, value))

@@ -51,7 +51,7 @@ def configured(values: Values) -> bool:
 def _rewritten(site: Site, target: str) -> dict[str, JsonObject]:
     """Return the plugins of a redirect to a rewrite target that is a URL; the query of the request is kept."""
     target = numbered(target, site.location.path)
-    if NAMED.search(target):
+    if NAMED.found(target):
         place: JsonObject = {"uri": target}
     else:
         place = {"regex_uri": [whole(site.location.path), target], "encode_uri": True}

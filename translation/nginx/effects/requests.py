@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from apisix_ingress.model.formats.patterns import TextPattern, group_numbers
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
@@ -17,7 +17,7 @@ from translation.nginx.tables.values import python_pattern, size
 _PORTS = {"http": "80", "https": "443"}
 _REMOVED = ("Proxy", "X-Forwarded-For")
 
-NAMED = re.compile(r"\$\{?[a-z]")
+NAMED = TextPattern(r"\$\{?[a-z]")
 """A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
 
 _VARIABLE_NAMES = {"$namespace": "namespace", "$service_name": "service", "$ingress_name": "ingress"}
@@ -99,7 +99,7 @@ def _uri(site: Site) -> JsonObject:
     if not target:
         return {"use_real_request_uri_unsafe": True}
     target = numbered(target, site.location.path)
-    if NAMED.search(target):
+    if NAMED.found(target):
         return {"uri": target}
     return {"regex_uri": [whole(site.location.path), target]}
 
@@ -111,12 +111,8 @@ def whole(path: str) -> str:
 
 def numbered(target: str, path: str) -> str:
     """Return a rewrite target with numbers instead of the names of groups: gateways only support numbers."""
-    try:
-        groups = re.compile(python_pattern(path)).groupindex
-    except re.error:
-        return target
-    for name, number in groups.items():
-        target = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", rf"${{{number}}}", target)
+    for name, number in group_numbers(python_pattern(path)).items():
+        target = TextPattern(rf"\$(?:{name}\b|\{{{name}\}})").sub(f"${{{number}}}", target)
     return target
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from apisix_ingress.model.formats.patterns import LONGEST_LIST, ValuePattern, escaped_literal
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
@@ -16,14 +16,14 @@ _METHODS = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 _HEADERS = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
 _MAX_AGE = 1_728_000
 
-_ORIGINS = re.compile(r"(?:(?<=[a-z])://|\*\.|:[0-9]+|[A-Za-z0-9\-.,])*|\*")
-_ORIGIN = re.compile(r"[a-z]+://(\*\.)?[A-Za-z0-9\-.]*(:[0-9]+)?|null")
+_ORIGINS = ValuePattern(r"(?:[a-z]://|\*\.|:[0-9]+|[A-Za-z0-9\-.,])*|\*", LONGEST_LIST)
+_ORIGIN = ValuePattern(r"[a-z]+://(\*\.)?[A-Za-z0-9\-.]*(:[0-9]+)?|null")
 _NOBODY = "(?!)"
-_VALUE = re.compile(r"""[a-zA-Z0-9_ :;.,\\/"'?!(){}\[\]@<>=\-+*#$&`|~^%]+""")
+_VALUE = ValuePattern(r"""[a-zA-Z0-9_ :;.,\\/"'?!(){}\[\]@<>=\-+*#$&`|~^%]+""")
 _SEPARATOR = r"(?:,\s?|\s)"
-_METHOD_LIST = re.compile(rf"[A-Za-z]+(?:{_SEPARATOR}[A-Za-z]+)*{_SEPARATOR}?")
-_HEADER_LIST = re.compile(r"[A-Za-z0-9_, -]+")
-_EXPOSED_LIST = re.compile(rf"(?:[A-Za-z0-9_-]+|\*)(?:{_SEPARATOR}?(?:[A-Za-z0-9_-]+|\*))*{_SEPARATOR}?")
+_METHOD_LIST = ValuePattern(rf"[A-Za-z]+(?:{_SEPARATOR}[A-Za-z]+)*{_SEPARATOR}?")
+_HEADER_LIST = ValuePattern(r"[A-Za-z0-9_, -]+")
+_EXPOSED_LIST = ValuePattern(rf"(?:[A-Za-z0-9_-]+|\*)(?:{_SEPARATOR}?(?:[A-Za-z0-9_-]+|\*))*{_SEPARATOR}?")
 _CORS = "Access-Control-"
 
 
@@ -58,9 +58,9 @@ def cors_pattern(values: Values) -> str:
     """Return the pattern of the allowed origins; empty allows all, as does an invalid item in nginx."""
     text = values.text("cors-allow-origin")
     origins = [part.strip() for part in text.split(",") if part.strip()]
-    if not text or "*" in origins or not _ORIGINS.fullmatch(text.replace(" ", "")):
+    if not text or "*" in origins or not _ORIGINS.fits(text.replace(" ", "")):
         return ""
-    return f"^({'|'.join(_origin(origin) for origin in origins if _ORIGIN.fullmatch(origin)) or _NOBODY})$"
+    return f"^({'|'.join(_origin(origin) for origin in origins if _ORIGIN.fits(origin)) or _NOBODY})$"
 
 
 def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:
@@ -139,7 +139,7 @@ def response_headers(site: Site) -> dict[str, str] | None:
     if own:
         data = _config_map(site, own)
         allowed = site.config.texts("global-allowed-response-headers")
-        if data is None or not all(name in allowed and _VALUE.fullmatch(text) for name, text in data.items()):
+        if data is None or not all(name in allowed and _VALUE.fits(text) for name, text in data.items()):
             return None
         found |= data
     return found
@@ -163,10 +163,9 @@ def _config_map(site: Site, name: str) -> Mapping[str, str] | None:
 
 
 def _origin(origin: str) -> str:
-    escaped = re.escape(origin)
-    return escaped.replace(r"\*", "[A-Za-z0-9-]+", 1)
+    return escaped_literal(origin).replace(r"\*", "[A-Za-z0-9-]+", 1)
 
 
-def _listed(values: Values, name: str, shape: re.Pattern[str], default: str) -> str:
+def _listed(values: Values, name: str, shape: ValuePattern, default: str) -> str:
     text = values.text(name)
-    return text if shape.fullmatch(text) else default
+    return text if shape.fits(text) else default

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from apisix_ingress.model.formats.patterns import LONGEST_LIST
 from translation.nginx.tables import checks
 from translation.nginx.tables.judges import (
     BUFFERS,
@@ -50,7 +51,7 @@ _ROWS = (
     Row("use-regex", "paths", valid=checks.is_bool),
     Row("rewrite-target", "paths", rewrite, checks.CAPTURES),
     Row("x-forwarded-prefix", "paths", EXACT, checks.CAPTURES_AND_SPACES, "refused"),
-    Row("server-alias", "paths", alias, checks.are_servers, "refused"),
+    Row("server-alias", "paths", alias, checks.are_servers, "refused", longest=LONGEST_LIST),
     # redirects
     Row("app-root", "redirects", valid=checks.ROOTS),
     Row("permanent-redirect", "redirects", valid=checks.empty_or(checks.URLS), wrong="refused"),
@@ -73,9 +74,10 @@ _ROWS = (
     *PROTECTION,
     # CORS
     Row("enable-cors", "CORS", EXACT, checks.is_bool),
+    Row("cors-allow-origin", "CORS", EXACT, needs=_CORS, longest=LONGEST_LIST),
     *(
         Row(f"cors-{name}", "CORS", EXACT, needs=_CORS)
-        for name in ("allow-origin", "allow-methods", "allow-headers", "expose-headers", "allow-credentials", "max-age")
+        for name in ("allow-methods", "allow-headers", "expose-headers", "allow-credentials", "max-age")
     ),
     # affinity and balancing
     Row("affinity", "affinity", STICKY, checks.one_of("cookie")),
@@ -282,7 +284,7 @@ _ROWS = (
     *(Row(name, "WAF", modsecurity, checks.is_bool) for name in sorted(WAF - {"modsecurity-transaction-id"})),
     Row("modsecurity-transaction-id", "WAF", no_effect("Gateways have no ModSecurity.")),
     # snippets
-    *(Row(name, "snippets", SNIPPET) for name in sorted(SNIPPETS)),
+    *(Row(name, "snippets", SNIPPET, longest=LONGEST_LIST) for name in sorted(SNIPPETS)),
     # logs and traces
     Row("enable-access-log", "logs and traces", no_effect("Access logs are a setting of the whole gateway.")),
     Row("enable-rewrite-log", "logs and traces", no_effect("Gateways do not log rewrites.")),

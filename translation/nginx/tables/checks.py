@@ -6,9 +6,9 @@ every space has been removed; numbers and booleans may not have any.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from translation.nginx.tables.values import Outcome, boolean, compiles, integer, networks, size
 
 Check = Callable[[str], bool]
@@ -47,14 +47,13 @@ def empty_or(check: Check) -> Check:
 
 def like(pattern: str) -> Check:
     """Return a check that the whole text matches a pattern."""
-    compiled = re.compile(pattern)
-    return lambda text: compiled.fullmatch(text) is not None
+    return ValuePattern(pattern).fits
 
 
 def spaced(pattern: str) -> Check:
     """Return a check that the whole text matches a pattern, apart from spaces anywhere, and is one line."""
-    compiled = re.compile(pattern)
-    return lambda text: compiled.fullmatch(text.replace(" ", "")) is not None and not re.search("[\r\n]", text)
+    fits = ValuePattern(pattern).fits
+    return lambda text: fits(text.replace(" ", "")) and "\r" not in text and "\n" not in text
 
 
 def one_word(pattern: str) -> Check:
@@ -119,14 +118,17 @@ def are_servers(text: str) -> bool:
     return all(map(SERVERS, text.split(",")))
 
 
+_NOT_IN_NAMES = TextPattern(r"\(\?<?[=!]|[;\r\n]")
+
+
 def is_common_name(text: str) -> bool:
     """Return whether a text is a pattern for the subject of a certificate; Go has no lookaround."""
-    if not text.startswith("CN=") or re.search(r"\(\?<?[=!]|[;\r\n]", text):
+    if not text.startswith("CN=") or _NOT_IN_NAMES.found(text):
         return False
     return compiles(text[3:])
 
 
-_CODES_AND_TIME = re.compile(r"(\d{3} +|any +)*\d+(ms|s|m|h|d|w|M|y)")
+_CODES_AND_TIME = ValuePattern(r"(\d{3} +|any +)*\d+(ms|s|m|h|d|w|M|y)")
 
 
 def are_durations(text: str) -> bool:
@@ -134,7 +136,7 @@ def are_durations(text: str) -> bool:
     if not LISTS(text):
         return True
     parts = (part.strip() for part in text.split(","))
-    return all(_CODES_AND_TIME.fullmatch(part) for part in parts if part)
+    return all(_CODES_AND_TIME.fits(part) for part in parts if part)
 
 
 def is_signin(text: str) -> bool:

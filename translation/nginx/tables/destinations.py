@@ -6,12 +6,13 @@ They are what the annotation says, whatever a client sends: variables may only f
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from apisix_ingress.model.formats.patterns import ValuePattern
 
 _NAME = r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*(?:\$host|\$\{host\})"
 _REST = r"[/?][^\x00-\x20\x7f#\\]*|\$request_uri|\$\{request_uri\}"
-_URL = re.compile(rf"(https?)://({_NAME})(?::([0-9]{{1,5}}))?((?:{_REST})?)")
+_URL = ValuePattern(rf"(https?)://({_NAME})(?::([0-9]{{1,5}}))?((?:{_REST})?)")
 """A URL in which every parser finds the same host. The address of a request begins with a slash."""
 
 _HIGHEST_PORT = 65_535

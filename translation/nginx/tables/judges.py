@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from apisix_ingress.model.formats.patterns import TextPattern
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 from translation.nginx.tables.destinations import mirror_of
 from translation.nginx.tables.rows import Judge
@@ -27,14 +26,17 @@ WAF = frozenset({"enable-modsecurity", "enable-owasp-core-rules", "modsecurity-t
 SNIPPET = refused(
     "It contains nginx configuration, which is never executed; use a typed annotation or a plugin.", protects=True
 )
-_PERFORMANCE = re.compile(
+_PERFORMANCE = TextPattern(
     r"(gzip|brotli|keepalive|lingering|proxy_buffer|proxy_(busy_|temp_|max_temp_)|proxy_(connect|read|send)_timeout$"
     r"|client_(body|header)_(buffer|timeout)|large_client_header_buffers|output_buffers|postpone_output|send_timeout"
     r"|open_file_cache|sendfile|tcp_no|aio|directio|read_ahead|access_log|error_log|log_not_found|server_tokens)"
 )
 """Directives that change neither responses nor who gets them."""
 
-_DIRECTIVE = re.compile(r"[^;{}]*[;{}]|[^;{}]+$")
+_DIRECTIVE = TextPattern(r"[^;{}]*[;{}]|[^;{}]+$")
+_COMMENT = TextPattern(r"#.*")
+_NAMED = TextPattern(r"\$\{?[a-z]")
+_VARIABLE = TextPattern(r"\$\{?[a-z_]+\}?")
 _TUNING = approximate("The snippet only tunes performance and is ignored (strict: false).")
 BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_config in config.yaml).")
 NOT_IN_GATEWAY = "Gateways have no such setting for one route"
@@ -52,9 +54,9 @@ KEEPALIVE = approximate("Connections to the authentication service are kept aliv
 
 def tunes_only(snippet: str) -> bool:
     """Return whether every directive of a snippet only tunes performance; blocks never do."""
-    plain = re.sub(r"#.*", "", snippet)
+    plain = _COMMENT.sub("", snippet)
     words = [part.split()[0].rstrip(";") for part in _DIRECTIVE.findall(plain) if part.strip()]
-    return bool(words) and not re.search(r"[{}]", plain) and all(map(_PERFORMANCE.match, words))
+    return bool(words) and "{" not in plain and "}" not in plain and all(map(_PERFORMANCE.match, words))
 
 
 def lenient(name: str, text: str) -> Verdict | None:
@@ -124,7 +126,7 @@ def backend_name(values: Values) -> Verdict | None:
 
 def rewrite(text: str) -> Verdict:
     """Judge rewrite-target."""
-    if re.search(r"\$\{?[a-z]", text):
+    if _NAMED.found(text):
         return approximate("If the target contains variables of nginx, groups of the path are not replaced.")
     return EXACT
 
@@ -189,7 +191,7 @@ def modsecurity(text: str) -> Verdict:
 def vhost(text: str) -> Verdict:
     """Judge upstream-vhost."""
     known = {"$host", "$namespace", "$service_name", "$ingress_name", "$service_port"}
-    used = set(re.findall(r"\$\{?[a-z_]+\}?", text.replace("{", "").replace("}", "")))
+    used = set(_VARIABLE.findall(text.replace("{", "").replace("}", "")))
     return EXACT if used <= known else refused("The gateway does not support the variable.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apisix_ingress.model.formats.patterns import LONGEST_LIST
 from translation.nginx.tables import checks
 from translation.nginx.tables.judges import (
     CACHE,
@@ -114,16 +115,39 @@ PROTECTION = (
     Row("enable-global-auth", "authentication", EXACT, checks.is_bool),
     Row("satisfy", "authentication", EXACT, checks.one_of("any", "all")),
     # address lists
-    Row("whitelist-source-range", "address lists", EXACT, checks.empty_or(checks.are_networks), "closed"),
-    Row("allowlist-source-range", "address lists", EXACT, checks.are_networks, "closed"),
-    Row("denylist-source-range", "address lists", EXACT, checks.are_networks, "closed"),
+    Row(
+        "whitelist-source-range",
+        "address lists",
+        EXACT,
+        checks.empty_or(checks.are_networks),
+        "closed",
+        longest=LONGEST_LIST,
+    ),
+    Row("allowlist-source-range", "address lists", EXACT, checks.are_networks, "closed", longest=LONGEST_LIST),
+    Row("denylist-source-range", "address lists", EXACT, checks.are_networks, "closed", longest=LONGEST_LIST),
     # limits
     Row("limit-rps", "limits", EXACT, checks.empty_or(checks.is_int), "refused"),
     Row("limit-rpm", "limits", EXACT, checks.empty_or(checks.is_int), "refused"),
     Row("limit-connections", "limits", EXACT, checks.empty_or(checks.is_int), "refused"),
     Row("limit-burst-multiplier", "limits", EXACT, checks.at_least(1), "refused", _LIMITS),
-    Row("limit-whitelist", "limits", EXACT, checks.empty_or(checks.are_networks), "refused", _LIMITS),
-    Row("limit-allowlist", "limits", EXACT, checks.empty_or(checks.are_networks), "refused", _LIMITS),
+    Row(
+        "limit-whitelist",
+        "limits",
+        EXACT,
+        checks.empty_or(checks.are_networks),
+        "refused",
+        _LIMITS,
+        longest=LONGEST_LIST,
+    ),
+    Row(
+        "limit-allowlist",
+        "limits",
+        EXACT,
+        checks.empty_or(checks.are_networks),
+        "refused",
+        _LIMITS,
+        longest=LONGEST_LIST,
+    ),
     Row("limit-rate", "limits", approximate(f"{NOT_IN_GATEWAY}: responses are not slowed down."), checks.is_int),
     Row("limit-rate-after", "limits", approximate(f"{NOT_IN_GATEWAY}: responses are not slowed down."), checks.is_int),
 )

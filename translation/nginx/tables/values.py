@@ -7,10 +7,11 @@ is refused. The patterns are those of its validators (internal/ingress/annotatio
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from apisix_ingress.model.formats.patterns import ValuePattern, has_python_syntax
 
 Outcome: TypeAlias = Literal["default", "closed", "refused"]
 """The outcome of an invalid value: the default applies, the path responds with 503, or the whole Ingress is refused."""
@@ -19,8 +20,8 @@ TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 """The texts that Go's strconv.ParseBool accepts."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_SIZE = re.compile(r"([0-9]+)([bkmg]?)", re.IGNORECASE | re.ASCII)
+_INTEGER = ValuePattern(r"[+-]?[0-9]+")
+_SIZE = ValuePattern(r"([0-9]+)([bkmgBKMG]?)")
 _MAPPED = 96
 """Bits of an IPv6 address before the IPv4 address that it maps."""
 
@@ -85,13 +86,7 @@ def python_pattern(pattern: str) -> str:
 
 def compiles(pattern: str) -> bool:
     """Return whether a pattern may be sent to a gateway; the controller never matches it."""
-    if len(pattern) > LONGEST_PATTERN:
-        return False
-    try:
-        re.compile(python_pattern(pattern))
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
+    return len(pattern) <= LONGEST_PATTERN and has_python_syntax(python_pattern(pattern))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from apisix_ingress.model import names
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret, Service
@@ -27,8 +26,9 @@ _UNLIMITED = 255
 """Number of retries if nginx has no limit."""
 
 _COOKIES = "session-cookie-"
-_VARIABLE = re.compile(r"\$\{?([a-z0-9_]+)\}?")
-_HASHABLE = re.compile(
+_VARIABLE = TextPattern(r"\$\{?([a-z0-9_]+)\}?")
+_ONE_VARIABLE = ValuePattern(_VARIABLE.pattern)
+_HASHABLE = ValuePattern(
     r"uri|server_name|server_addr|request_uri|remote_port|remote_addr|query_string|host|hostname|arg_[0-9a-zA-Z_-]+"
 )
 
@@ -182,8 +182,8 @@ def own_default(site: Site) -> tuple[ObjectKey, int] | None:
 
 def hash_keys(text: str) -> JsonObject:
     """Return the balancer that hashes variables."""
-    used = _VARIABLE.findall(text)
-    whole = _VARIABLE.fullmatch(text)
+    used = [found[1] for found in _VARIABLE.finditer(text)]
+    whole = _ONE_VARIABLE.fullmatch(text)
     if whole:
         variable = whole[1]
         if variable.startswith("http_"):
@@ -192,7 +192,7 @@ def hash_keys(text: str) -> JsonObject:
             return {"type": "chash", "hash_on": "cookie", "key": variable.removeprefix("cookie_")}
         if variable == "binary_remote_addr":
             variable = "remote_addr"
-        if _HASHABLE.fullmatch(variable):
+        if _HASHABLE.fits(variable):
             return {"type": "chash", "hash_on": "vars", "key": variable}
     if not used:
         return {"type": "chash", "hash_on": "vars", "key": "server_addr"}

@@ -9,11 +9,11 @@ Source: mergeAlternativeBackends of ingress-nginx 1.15 (internal/ingress/control
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
 
+from apisix_ingress.model.formats.patterns import escaped_literal
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.objects import CustomObject, Service
@@ -107,7 +107,7 @@ def _rules(values: Values, canary: str, main: str, decider: str) -> Iterator[Jso
     cookie = values.text("canary-by-cookie")
     if cookie:
         # Names of cookies are case-insensitive in nginx.
-        name = f"(?:^|;\\s*)(?i:{re.escape(cookie)})="
+        name = f"(?:^|;\\s*)(?i:{escaped_literal(cookie)})="
         yield _rule(["http_cookie", "~~", f"{name}always(?:;|$)"], to_canary)
         yield _rule(["http_cookie", "~~", f"{name}never(?:;|$)"], to_main)
     weight = values.number("canary-weight")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from apisix_ingress.model.formats.patterns import TextPattern
 from translation.nginx.effects.branches import Site
 from translation.nginx.effects.destinations import may_reach
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.copies import MIRROR
 from translation.nginx.tables.destinations import mirror_of
 
-_REQUEST_URI = re.compile(r"\$\{?request_uri\}?")
+_REQUEST_URI = TextPattern(r"\$\{?request_uri\}?")
 _OFF = "off"
 
 
@@ -26,7 +25,7 @@ def mirror(site: Site) -> tuple[Function, ...]:
         "uri": target.base + _REQUEST_URI.sub("$real_request_uri", path),
         "base": target.base,
         "host": site.values.text("mirror-host") or target.base.partition("://")[2],
-        "with_query": not _REQUEST_URI.search(path),
+        "with_query": not _REQUEST_URI.found(path),
         "with_body": site.values.text("mirror-request-body") != _OFF,
     }
     return (Function(MIRROR, {"mirror": wanted}),)

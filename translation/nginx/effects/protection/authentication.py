@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Secret
@@ -18,22 +18,21 @@ from translation.nginx.functions.guards import COOKIES, GUARD
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 from translation.nginx.tables.destinations import destination_of
 
-_REQUEST_URI = re.compile(r"\$\{?request_uri\}?")
+_REQUEST_URI = TextPattern(r"\$\{?request_uri\}?")
 _AUTH_FILE = "auth"
 _CACHED = "200 202 401 5m"
 _CACHED_BY_DEFAULT = ("200", "301", "302")
-_HEADER = re.compile(r"[a-zA-Z0-9_-]+")
-_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w|M|y|)")
+_HEADER = ValuePattern(r"[a-zA-Z0-9_-]+")
+_DURATION = ValuePattern(r"([0-9]{1,9})(ms|s|m|h|d|w|M|y|)")
 _DAY = 86_400_000
 _UNITS = {"ms": 1, "": 1000, "s": 1000, "m": 60_000, "h": 3_600_000} | {
     "d": _DAY, "w": 7 * _DAY, "M": 30 * _DAY, "y": 365 * _DAY
 }  # fmt: skip
 """Milliseconds of a unit of time in nginx."""
 
-_QUICK = re.compile(
-    r"\{(?:PLAIN|SHA|SSHA)\}.*|\$(?:apr1|1)\$.*|\$[56]\$(?:rounds=[0-9]{1,5}\$)?[^=]*|\$2[abxy]\$(?:0[0-9]|1[0-2])\$.*"
-    r"|\$g?y\$j[0-9]T\$.*|[^${_].*",
-    re.DOTALL,
+_QUICK = ValuePattern(
+    r"(?s)\{(?:PLAIN|SHA|SSHA)\}.*|\$(?:apr1|1)\$.*|\$[56]\$(?:rounds=[0-9]{1,5}\$)?[^=]*|\$2[abxy]\$(?:0[0-9]|1[0-2])\$.*"
+    r"|\$g?y\$j[0-9]T\$.*|[^${_].*"
 )
 """Password hashes that a gateway checks quickly; others let the user choose how long a request occupies a worker."""
 
@@ -95,7 +94,7 @@ def authentication(site: Site) -> Authentication:
         users = _users(site)
         if isinstance(users, Authentication):
             return users
-        if site.builder.options.plugins == "reviewed" and not all(map(_QUICK.fullmatch, users.values())):
+        if site.builder.options.plugins == "reviewed" and not all(map(_QUICK.fits, users.values())):
             return Authentication(
                 shut="auth-secret: a password hash takes too long to check; use bcrypt with a cost of at most 12"
             )
@@ -220,7 +219,7 @@ def _added(site: Site, service: _Service) -> dict[str, str] | None:
     namespace, _, name = service.headers.rpartition("/")
     own = namespace == site.namespace or site.config.flag("allow-cross-namespace-resources")
     found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace, name)) if own else None
-    if found is None or not all(map(_HEADER.fullmatch, found.data)):
+    if found is None or not all(map(_HEADER.fits, found.data)):
         return None
     return {name: _for_gateway(text) for name, text in found.data.items() if text}
 
@@ -262,4 +261,4 @@ def _wrong(url: str) -> str:
         return "is not a URL"
     if parts.scheme not in ("http", "https"):
         return "has no scheme http or https"
-    return "" if host and ".." not in host and not re.search(r"\s", url) else "has no valid host"
+    return "" if host and ".." not in host and not any(map(str.isspace, url)) else "has no valid host"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
@@ -20,7 +20,7 @@ from translation.nginx.sources import Source
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import Values
 
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
+_CERTIFICATE = TextPattern(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
 _BY_TLS = ("HTTPS", "GRPCS", "AUTO_HTTP")
 _PREFIX = "proxy-ssl-"
 _NAME = "upstream_balancer"
@@ -35,7 +35,7 @@ def host_wide(builder: Builder, config: Config, sources: Iterable[Source]) -> So
     if config.flag("proxy-ssl-location-only"):
         return None
     for source in sources:
-        if _CERTIFICATE.search(_ca_of(source.values, builder)):
+        if _CERTIFICATE.found(_ca_of(source.values, builder)):
             return source
     return None
 
@@ -81,7 +81,7 @@ def is_unverifiable(site: Site) -> bool:
 
 def _authorities(site: Site) -> list[str]:
     """Return the CA certificates in DER, each as one line of base64."""
-    return ["".join(found.split()) for found in _CERTIFICATE.findall(_ca_of(site.values, site.builder))]
+    return ["".join(found[1].split()) for found in _CERTIFICATE.finditer(_ca_of(site.values, site.builder))]
 
 
 def _ca_of(values: Values, builder: Builder) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.native.merging import Merged, merged
 from translation.nginx.native.model import Effect, HostPlan, Note, Written
@@ -19,6 +19,7 @@ NO_SERVICE = "none of the Services of the host exists, and the object needs one;
 _LEFT_OUT = "; the whole host is skipped, because a less specific path would receive these requests"
 _PREFIX = "k8s.apisix.apache.org/"
 _EVERYTHING = "^/"
+_CHOICE = TextPattern(r"(?:^|[^\\])\|")
 
 
 def write_ingresses(plan: HostPlan, upstreams: Upstreams, ingress_class: str) -> Written:
@@ -156,7 +157,7 @@ def _pattern(path: Path) -> JsonObject | None:
     assert place.pattern is not None
     _, operator, text = place.pattern
     rest = str(text).removeprefix(_EVERYTHING)
-    if len(rest) == len(str(text)) or re.search(r"(?<!\\)\|", rest):
+    if len(rest) == len(str(text)) or _CHOICE.found(rest):
         return None
     # The path of an Ingress begins with a slash: a look-behind makes it the first character of the request's path.
     flags = "i" if operator == "~*" else ""
