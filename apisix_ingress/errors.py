@@ -33,6 +33,10 @@ class ConfigError(IngressError):
     """The configuration is invalid. The text is for its author; one line per correction."""
 
 
+class NoCredentials(ConfigError):
+    """There are no credentials for an API server; commands that can do without one continue."""
+
+
 class UsageError(IngressError):
     """A command, or a form of the status page, got malformed input. The text gives the correct form."""
 

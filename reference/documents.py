@@ -63,9 +63,9 @@ class Translate(_Model):
 
 
 class Change(_Model):
-    """A record that a sync would write, delete, hold back, keep or refuse."""
+    """A record that a sync would write, delete, hold back, keep or refuse, or that the gateway would reject."""
 
-    act: Literal["create", "update", "delete", "hold", "keep", "refuse"]
+    act: Literal["create", "update", "delete", "hold", "keep", "refuse", "reject"]
     record: str = Field(description="Kind and id, such as routes/46eb0e41.")
     name: str
     owner: Reference | None

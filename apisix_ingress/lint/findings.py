@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from apisix_ingress.diagnostics.collect.offline import misspelt, settle
+from apisix_ingress.diagnostics.collect.offline import misspelt, overlaid, settle
 from apisix_ingress.kube.manifests.loader import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
 from apisix_ingress.kube.manifests.locations import START, Locations
 from apisix_ingress.lint.plugins import PluginRules
 from apisix_ingress.lint.rules import for_nginx, useless, watched
 from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import CustomObject, KubeObject
+from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.problem_codes.code import Code
 from apisix_ingress.model.problem_codes.table import CODES, find_code
@@ -109,7 +109,7 @@ def find(
         live: Objects of a cluster, which manifests replace and refer to; their own mistakes are not returned.
     """
     objects = watched(loaded.objects)
-    outcome = settle(_merged(live, objects).values(), options)
+    outcome = settle(overlaid(live, objects.values()), options)
     nginx = dict(for_nginx(objects.values(), outcome.world.view(), options))
     others = {*outcome.left_out, *nginx}  # annotations of ingress-nginx have an effect there
     problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, others)]
@@ -119,19 +119,6 @@ def find(
     found = [*_of_files(loaded, index), *(_of_object(owner, problem, index) for owner, problem in problems)]
     ordered = sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number))
     return LintResult(tuple(ordered), {key: why for key, why in nginx.items() if why})
-
-
-def _merged(live: Iterable[KubeObject], given: Mapping[ObjectKey, KubeObject]) -> dict[ObjectKey, KubeObject]:
-    """Return the objects of a cluster as they would be with the manifests applied."""
-    found = {item.meta.key: item for item in live}
-    return {**found, **{key: _aged(item, found.get(key)) for key, item in given.items()}}
-
-
-def _aged(item: KubeObject, stored: KubeObject | None) -> KubeObject:
-    """Return an object with the age of its stored version, which decides conflicts."""
-    if stored is None or not isinstance(item, CustomObject):
-        return item
-    return replace(item, meta=replace(item.meta, created=stored.meta.created, uid=stored.meta.uid))
 
 
 class _Index:

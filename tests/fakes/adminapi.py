@@ -65,6 +65,8 @@ class FakeAdminApi(Listening):
         self.agents: set[str] = set()
         """The User-Agents of clients."""
         self.faults: list[AdminFault] = []
+        self.invalid: dict[str, str] = {}
+        """Id → error of the records that `configs/validate` rejects."""
         self.instead: Instead | None = None
         """Overrides the response to a request if it returns one."""
         self._revision = 1
@@ -108,6 +110,8 @@ class FakeAdminApi(Listening):
         return done
 
     def _answer(self, method: str, path: str, body: bytes) -> web.Response:
+        if path == "configs/validate":
+            return self._validated(json.loads(body))
         kind, _, id_ = path.partition("/")
         records = self.records.setdefault(kind, {})
         if method == "PUT":
@@ -132,6 +136,18 @@ class FakeAdminApi(Listening):
             return web.json_response(self._item(kind, id_))
         listed = [self._item(kind, key) for key in records]
         return web.json_response({"total": len(listed), "list": listed})
+
+    def _validated(self, document: dict[str, Any]) -> web.Response:
+        """Validate a document of records, like APISIX 3.17 and newer."""
+        errors = [
+            {"resource_type": kind, "index": index, "resource_id": body.get("id"), "error": self.invalid[body["id"]]}
+            for kind, bodies in document.items()
+            for index, body in enumerate(bodies)
+            if body.get("id") in self.invalid
+        ]
+        if not errors:
+            return web.json_response({})
+        return web.json_response({"error_msg": "Configuration validation failed", "errors": errors}, status=400)
 
     def _item(self, kind: str, id_: str) -> dict[str, Any]:
         path = f"{kind}/{id_}"

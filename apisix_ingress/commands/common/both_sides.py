@@ -7,27 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from apisix_ingress.commands.common.manifests import read_whole_manifests
 from apisix_ingress.commands.common.output import print_stderr
 from apisix_ingress.commands.common.setup import Step
+from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
+from apisix_ingress.diagnostics.collect.leader import own_namespace
 from apisix_ingress.diagnostics.collect.live_records import Snapshot, find_cluster, read_snapshot
-from apisix_ingress.diagnostics.collect.offline import follow_gateway
+from apisix_ingress.diagnostics.collect.offline import complaints, follow_gateway, overlaid, settle, warnings
 from apisix_ingress.diagnostics.reports.diff import Wanted
-from apisix_ingress.errors import ConfigError, KubeError, KubeUnavailable
+from apisix_ingress.errors import ConfigError, KubeError, KubeUnavailable, NoCredentials
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
+from apisix_ingress.model.admin_address import AdminAddress
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.settings import Settings
+from apisix_ingress.state.world import World
+from apisix_ingress.wiring.clusters import ledger_name
 from apisix_ingress.wiring.options import translation_options
-
-if TYPE_CHECKING:
-    from apisix_ingress.kube.client.api import KubeApi
-    from apisix_ingress.model.admin_address import AdminAddress
-    from apisix_ingress.model.keys import ObjectKey, RecordKey
-    from apisix_ingress.state.world import World
 
 
 async def both_sides(
-    paths: Sequence[str], settings: Settings, cluster: str, step: Step = lambda what: None
+    paths: Sequence[str],
+    settings: Settings,
+    cluster: str,
+    step: Step = lambda what: None,
+    *,
+    whole: bool = True,
 ) -> tuple[Wanted, Snapshot]:
     """Return the desired records, of manifests or else of the API server; and the records of a gateway cluster.
 
@@ -36,6 +43,7 @@ async def both_sides(
         settings: As configured for the controller.
         cluster: Name of the gateway cluster; empty: the first.
         step: Receives a description of the current step.
+        whole: Whether the manifests are all objects; otherwise they are laid over the objects of the API server.
 
     Raises:
         ConfigError: A setting is invalid, or no cluster has the name.
@@ -43,7 +51,10 @@ async def both_sides(
     """
     name = settings.clusters[find_cluster(settings, cluster)].name
     step("reading objects")
-    wanted, world = wanted_by_files(paths, settings) if paths else await wanted_by_api(settings, name)
+    if paths:
+        wanted, world = wanted_by_files(paths, settings) if whole else await wanted_with_files(paths, settings, name)
+    else:
+        wanted, world = await wanted_by_api(settings, name)
     step(f"reading gateway cluster {name}")
     snapshot = await read_snapshot(settings, name, wanted.desired)
     listing = snapshot.listing(wanted.ledger or ())
@@ -64,6 +75,42 @@ def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, W
     return Wanted(found.outcome.wanted, found.outcome.owners), found.outcome.world
 
 
+async def wanted_with_files(paths: Sequence[str], settings: Settings, cluster: str) -> tuple[Wanted, World]:
+    """Return the records of an API server's objects as they would be with the manifests applied.
+
+    Without credentials, the manifests alone are translated, and records of other objects are not compared. Problems
+    of objects in the manifests go to stderr.
+
+    Raises:
+        ConfigError: A file cannot be read, or the credentials are malformed.
+        KubeError: As for `wanted_by_api`.
+    """
+    manifests = read_whole_manifests(paths, settings)
+    try:
+        live, ledger = await _live_objects(settings, cluster)
+    except NoCredentials:
+        if settings.kubernetes.context:
+            raise
+        print_stderr([*manifests.warnings(), *manifests.problems()])
+        outcome, known = manifests.outcome, frozenset(item.meta.key for item in manifests.loaded.objects)
+        return Wanted(outcome.wanted, outcome.owners, known=known), outcome.world
+    merged = settle(overlaid(live, manifests.loaded.objects), translation_options(settings))
+    given = {item.meta.key for item in manifests.loaded.objects}
+    shown = replace(
+        merged,
+        problems=tuple(each for each in merged.problems if each[0] in given),
+        left_out={key: why for key, why in merged.left_out.items() if key in given},
+    )
+    print_stderr([*warnings(shown, manifests.loaded), *complaints(shown, manifests.loaded)])
+    return Wanted(merged.wanted, merged.owners, ledger), merged.world
+
+
+async def _live_objects(settings: Settings, cluster: str) -> tuple[list[KubeObject], frozenset[RecordKey] | None]:
+    async with await KubeApi.connect(settings.kubernetes.kubeconfig, settings.kubernetes.context) as api:
+        inventory, ledger = await _read(api, settings, cluster)
+    return [item for store in inventory.world.stores.values() for item in store.values()], ledger
+
+
 async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World]:
     """Return the records of an API server's objects, and the records in its ledger.
 
@@ -71,21 +118,21 @@ async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World
         ConfigError: No credentials for the API server, or an object sets another address for the cluster.
         KubeError: It did not respond, or does not show everything: missing objects would look like deletes.
     """
-    from apisix_ingress.diagnostics.collect.inventory import take_inventory
-    from apisix_ingress.kube.client.api import KubeApi
-
     async with await KubeApi.connect(settings.kubernetes.kubeconfig, settings.kubernetes.context) as api:
-        found = await take_inventory(api, settings)
-        ledger_at = _ledger_name(settings, cluster, found.moved.get(cluster))
-        if found.unread:
-            kind, why = min(found.unread.items())
-            raise KubeUnavailable(f"{kind}: {why}: the comparison requires all objects")
-        reports = found.world.reports.items()
-        print_stderr(
-            f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems
-        )
-        ledger = await _ledger(api, settings, ledger_at)
-    return Wanted(found.world.desired, _owners(found.world), ledger), found.world
+        inventory, ledger = await _read(api, settings, cluster)
+    reports = inventory.world.reports.items()
+    print_stderr(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
+    return Wanted(inventory.world.desired, _owners(inventory.world), ledger), inventory.world
+
+
+async def _read(api: KubeApi, settings: Settings, cluster: str) -> tuple[Inventory, frozenset[RecordKey] | None]:
+    """Return all objects, and the records in the ledger of a gateway cluster."""
+    inventory = await take_inventory(api, settings)
+    ledger_at = _ledger_name(settings, cluster, inventory.moved.get(cluster))
+    if inventory.unread:
+        kind, why = min(inventory.unread.items())
+        raise KubeUnavailable(f"{kind}: {why}: the comparison requires all objects")
+    return inventory, await _ledger(api, settings, ledger_at)
 
 
 def _owners(world: World) -> dict[RecordKey, ObjectKey]:
@@ -96,8 +143,6 @@ def _owners(world: World) -> dict[RecordKey, ObjectKey]:
 
 def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -> str:
     """Return the location of the ledger; a controller follows an ApisixClusterConfig to another gateway."""
-    from apisix_ingress.wiring.clusters import ledger_name
-
     if moved is None:
         return cluster
     if moved.url != settings.clusters[find_cluster(settings, cluster)].admin_url:
@@ -110,9 +155,6 @@ def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -
 
 
 async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[RecordKey] | None:
-    from apisix_ingress.diagnostics.collect.leader import own_namespace
-    from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
-
     namespace = own_namespace(settings.kubernetes, api)
     try:
         return await ConfigMapLedger(api, namespace, settings.kubernetes.controller_name).keys(cluster)

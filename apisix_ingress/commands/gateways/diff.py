@@ -20,9 +20,13 @@ from apisix_ingress.commands.common.output import (
 from apisix_ingress.commands.common.setup import print_painted
 
 if TYPE_CHECKING:
+    from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.diagnostics.collect.live_records import Snapshot
+    from apisix_ingress.diagnostics.reports.diff import Wanted
     from apisix_ingress.model.json import JsonObject
 
-_COLOURS = {"create": "green", "update": "yellow", "delete": "red", "hold": "red", "refuse": "red", "keep": "dim"}
+_RED = ("delete", "hold", "refuse", "reject")
+_COLOURS = {"create": "green", "update": "yellow", "keep": "dim", **dict.fromkeys(_RED, "red")}
 _SAID = {
     "create": "to create",
     "update": "to update",
@@ -30,13 +34,18 @@ _SAID = {
     "hold": "held back",
     "keep": "kept",
     "refuse": "refused",
+    "reject": "rejected by the gateway",
 }
+_WITH_BODIES = ("create", "update", "reject")
 _HEADER = ("CHANGE", "RECORD", "NAME", "OBJECT", "FIELDS")
 _CONTEXT = 2
 """Number of equal lines shown around differences."""
 
 
 FormatOption = Annotated[str, one_of(("text", "json", "markdown"))]
+PruneOption = Annotated[
+    bool, Option("--prune", help="The manifests are all objects: records of objects that are not in them are deleted.")
+]
 StatOption = Annotated[bool, Option("--stat", help="Only counts and names, without bodies.")]
 
 
@@ -44,6 +53,7 @@ StatOption = Annotated[bool, Option("--stat", help="Only counts and names, witho
 def diff(
     filename: ManifestsOption = None,
     cluster: ClusterOption = "",
+    prune: PruneOption = False,
     stat: StatOption = False,
     output: FormatOption = "text",
     *,
@@ -51,21 +61,30 @@ def diff(
 ) -> None:
     """Show what a sync would write to a gateway.
 
-    Objects come from the manifests, or from the API server without -f. Nothing is written; secrets are masked.
+    Objects come from the API server; manifests show what would change if they were applied to it. With --prune, the
+    manifests are all objects, and the API server is not read. Nothing is written; secrets are masked.
 
     Exit 0 if nothing would be written, 1 if something would, 2 on an error.
 
     Examples:
         apisix-ingress diff -f manifests/ --config config.yaml
+        apisix-ingress diff -f manifests/ --prune --config config.yaml
         apisix-ingress diff --stat --kubeconfig ~/.kube/config
         apisix-ingress diff -f manifests/ -o markdown >> $GITHUB_STEP_SUMMARY
     """
     from apisix_ingress.commands.common.both_sides import both_sides
+    from apisix_ingress.diagnostics.collect.rejections import with_rejections
     from apisix_ingress.diagnostics.reports.diff import difference
     from apisix_ingress.model.secrets.redaction import escape
 
     settings = connection.settings()
-    document = difference(*connection.run(lambda step: both_sides(filename or (), settings, cluster, step)))
+
+    async def read(step: Step) -> tuple[Wanted, Snapshot]:
+        wanted, snapshot = await both_sides(filename or (), settings, cluster, step, whole=prune)
+        step("asking the gateway whether it would accept the records")
+        return wanted, await with_rejections(wanted, snapshot, settings)
+
+    document = difference(*connection.run(read))
     match output:
         case "json":
             print_report_json(without_bodies(document) if stat else document)
@@ -121,7 +140,7 @@ def markdown_lines(document: JsonObject, *, stat: bool) -> Iterator[str]:
         yield ""
         yield f"> {_cell(note)}"
     for change in () if stat else document["changes"]:
-        if change["act"] in ("create", "update"):
+        if change["act"] in _WITH_BODIES:
             yield from _folded(change)
 
 
@@ -149,7 +168,7 @@ def lines(document: JsonObject) -> Iterator[tuple[str, str]]:
         owner = f" of {change['owner']}" if change["owner"] else ""
         why = f": {change['why']}" if change["why"] else ""
         yield f"{change['act']} {change['record']}{name}{owner}{why}", _COLOURS[change["act"]]
-        if change["act"] in ("create", "update"):
+        if change["act"] in _WITH_BODIES:
             yield from _body_lines(change["before"], change["after"])
     for note in document["notes"]:
         yield f"note: {note}", ""

@@ -42,6 +42,7 @@ class Snapshot:
         disabled: Kinds that the gateway does not serve.
         version: The version in its Server header, or empty.
         kept: Record → the digests of the desired body: as this gateway stores it, with its defaults, and unchanged.
+        rejected: Desired record → why the gateway would reject it, as far as it was asked.
     """
 
     cluster: str
@@ -51,6 +52,7 @@ class Snapshot:
     disabled: frozenset[RecordKind] = frozenset()
     version: str = ""
     kept: Mapping[RecordKey, tuple[bytes, bytes]] = field(default_factory=dict, repr=False)
+    rejected: Mapping[RecordKey, str] = field(default_factory=dict)
 
     @cached_property
     def owned(self) -> frozenset[RecordKey]:

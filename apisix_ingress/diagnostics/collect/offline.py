@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apisix_ingress.gateway.backend import ObservedRecord
@@ -64,6 +64,20 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     wanted = world.desired.keys()
     owners = {key: owner for key in wanted for owner in world.desired.owners_of(key)[:1]}
     return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners, world)
+
+
+def overlaid(live: Iterable[KubeObject], given: Iterable[KubeObject]) -> tuple[KubeObject, ...]:
+    """Return the objects of a cluster as they would be with the given ones applied."""
+    objects = {item.meta.key: item for item in live}
+    objects |= {item.meta.key: _aged(item, objects.get(item.meta.key)) for item in given}
+    return tuple(objects.values())
+
+
+def _aged(item: KubeObject, current: KubeObject | None) -> KubeObject:
+    """Return an object with the age of its current version, which decides conflicts."""
+    if current is None or not isinstance(item, CustomObject):
+        return item
+    return replace(item, meta=replace(item.meta, created=current.meta.created, uid=current.meta.uid))
 
 
 def stored(objects: Iterable[KubeObject], options: Options) -> World:

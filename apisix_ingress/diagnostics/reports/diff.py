@@ -41,6 +41,10 @@ NO_LEDGER = (
     " are not listed here"
 )
 DISABLED = "the gateway does not serve this kind"
+ALONE = (
+    "compared as if these files were the whole cluster, because there are no API server credentials; {}"
+    " left out: pass --kubeconfig FILE to compare with the cluster, or --prune to delete them as well"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,13 @@ class Wanted:
         desired: The records.
         owners: The owner of each.
         ledger: The managed records without labels; None if unknown.
+        known: The objects that were read, if records of others must be left out; None: every record is compared.
     """
 
     desired: Desired
     owners: Mapping[RecordKey, ObjectKey]
     ledger: Collection[RecordKey] | None = None
+    known: Collection[ObjectKey] | None = None
 
 
 def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
@@ -66,6 +72,7 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         `counts` by act, `unchanged` and `notes`.
     """
     table = table_of(wanted, snapshot)
+    compared = compared_records(wanted, snapshot, table)
     found = plan_of(wanted, snapshot, table)
     changes = list(_changes(found, wanted, snapshot, table))
     acts = [change["act"] for change in changes]
@@ -76,16 +83,24 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         "version": snapshot.version,
         "changes": changes,
         "counts": {act: acts.count(act) for act in dict.fromkeys(acts)},
-        "unchanged": len(table.records() - touched),
-        "notes": list(_notes(found, wanted, snapshot)),
+        "unchanged": len((table.records() & compared) - touched),
+        "notes": list(_notes(found, wanted, snapshot, left_out=len(table.records() - compared))),
     }
 
 
 def plan_of(wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Plan:
-    """Return the engine's plan for all records of a cluster."""
-    keys = table.records().union(wanted.desired.keys())
+    """Return the engine's plan for the compared records of a cluster."""
+    keys = compared_records(wanted, snapshot, table)
     wanted_at = partial(wanted.desired.get, cluster=snapshot.cluster)
     return Plan.of(((key, decide(key, wanted_at, table, wanted.desired.is_held)) for key in keys), wanted_at)
+
+
+def compared_records(wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> frozenset[RecordKey]:
+    """Return the records to compare: the desired ones, and those in the gateway whose objects were read."""
+    there, known = table.records(), wanted.known
+    if known is not None:
+        there = {key for key in there if origin(key, snapshot.bodies[key]) in known}
+    return frozenset(there).union(wanted.desired.keys())
 
 
 def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
@@ -108,7 +123,10 @@ def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable
     used = used_records(found, withheld, wanted, snapshot, table)
     for key in found.upserts:
         act = "update" if table.get(key).applied is not None else "create"
-        yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")
+        if key in snapshot.rejected:
+            yield _change("reject", key, wanted, snapshot, snapshot.rejected[key])
+        else:
+            yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")
     for key in found.deletes:
         if key in withheld:
             yield _change("hold", key, wanted, snapshot, SWEEP)
@@ -178,8 +196,11 @@ def _change(act: str, key: RecordKey, wanted: Wanted, snapshot: Snapshot, why: s
     }
 
 
-def _notes(found: Plan, wanted: Wanted, snapshot: Snapshot) -> Iterator[str]:
-    if wanted.ledger is None and any(key.kind in UNLABELLED for key in snapshot.bodies):
+def _notes(found: Plan, wanted: Wanted, snapshot: Snapshot, *, left_out: int) -> Iterator[str]:
+    if wanted.known is not None:
+        one = left_out == 1
+        yield ALONE.format("1 record of another object is" if one else f"{left_out} records of other objects are")
+    if wanted.ledger is None and wanted.known is None and any(key.kind in UNLABELLED for key in snapshot.bodies):
         yield NO_LEDGER
     for kind in sorted({key.kind for key in found.upserts} & snapshot.disabled):
         yield f"{kind}: {DISABLED}, so these records are not written; enable it there or remove their objects"

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.admin_key import SETTINGS, Fields
 from apisix_ingress.gateway.adminapi.admin_key import AdminKey as AdminKey
+from apisix_ingress.gateway.adminapi.error_text import scrub
 from apisix_ingress.gateway.adminapi.list_parser import begins_list
 from apisix_ingress.gateway.adminapi.request_sender import CONNECT_SHARE, RequestHook, RequestSender
 from apisix_ingress.gateway.adminapi.responses import (
@@ -25,12 +27,13 @@ from apisix_ingress.gateway.adminapi.responses import (
     is_gone,
     record_of,
     records_of,
+    rejections_in,
 )
 from apisix_ingress.gateway.adminapi.tls import TlsContext
 from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, AiohttpTransport, HttpTransport, Limits, Reply
 from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
 from apisix_ingress.model.formats.size import written_size
-from apisix_ingress.model.json import JsonObject, canonical
+from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
@@ -47,6 +50,12 @@ LARGEST_LIST = 256 * 2**20
 
 RELISTS, RELIST_PAUSE = 3, 0.3
 """Attempts to read a list, and the maximum pause between them in seconds. Other kinds are not listed again."""
+
+VALIDATE = "configs/validate"
+"""Checks a document of records without writing it (APISIX admin/init.lua)."""
+
+# Bytes of records per document; the gateway accepts 1.5 MiB.
+_VALIDATED_AT_ONCE = 2**20
 
 _UNKNOWN = ObservedRecord(b"")
 _NO_RECORDS = b'{"list":[]}'
@@ -169,6 +178,32 @@ class AdminClient:
             raise GatewayUnavailable(f"GET {path}: the answer is larger than {LARGEST_ANSWER // 2**20} MiB", sent=False)
         return reply.content
 
+    async def validate(self, records: Sequence[Record]) -> dict[RecordKey, str]:
+        """Return the records that the gateway would reject, each with its error; nothing is written.
+
+        References between records are not checked. A gateway without this request (APISIX before 3.17) rejects nothing.
+
+        Raises:
+            GatewayError: There was no response, or another error.
+        """
+        found: dict[RecordKey, str] = {}
+        for part in _documents(records):
+            found |= await self._validate(part)
+        return found
+
+    async def _validate(self, records: Sequence[Record]) -> dict[RecordKey, str]:
+        by_kind: dict[str, list[Record]] = {}
+        for record in records:
+            by_kind.setdefault(record.key.kind, []).append(record)
+        document = {kind: [_validated(record) for record in kept] for kind, kept in by_kind.items()}
+        reply = await self._requests.request("POST", VALIDATE, canonical(document))
+        if is_done(reply) or reply.status_code == HTTPStatus.NOT_FOUND:
+            return {}
+        if (errors := rejections_in(reply)) is None:
+            raise await self._requests.error(reply, "POST", VALIDATE)
+        rejected = [(by_kind[kind][index], text) for kind, index, text in errors if index < len(by_kind.get(kind, ()))]
+        return {record.key: scrub(text, record.body) for record, text in rejected}
+
     async def bodies(self, kind: str) -> dict[str, JsonObject] | None:
         """Return every record of a kind by id, owned or not, or None if the gateway does not serve the kind.
 
@@ -283,6 +318,25 @@ class AdminClient:
             else:
                 others[key] = _UNKNOWN
         return others
+
+
+def _documents(records: Sequence[Record]) -> Iterator[list[Record]]:
+    """Yield the records in parts that the gateway accepts in one request."""
+    part: list[Record] = []
+    size = 0
+    for record in records:
+        if part and size + record.size > _VALIDATED_AT_ONCE:
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += record.size
+    if part:
+        yield part
+
+
+def _validated(record: Record) -> FrozenJson:
+    """Return the body for a document of records, in which plugin metadata is identified by its body, too."""
+    return {"id": record.key.id, **record.body} if record.key.kind == "plugin_metadata" else record.body
 
 
 def _path(key: RecordKey) -> str:

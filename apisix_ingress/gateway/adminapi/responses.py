@@ -154,6 +154,15 @@ def is_disabled(reply: Reply) -> bool:
     return (reply.status_code == 404 and _UNSUPPORTED in text) or (reply.status_code == 400 and STREAM_DISABLED in text)
 
 
+def rejections_in(reply: Reply) -> list[tuple[str, int, str]] | None:
+    """Return what is wrong with a document of records: kind, index in its list, error; None for any other reply."""
+    errors = (_object_in(reply.content) or {}).get("errors")
+    if reply.status_code != HTTPStatus.BAD_REQUEST or not isinstance(errors, list):
+        return None
+    named = [error for error in errors if isinstance(error, dict) and isinstance(error.get("index"), int)]
+    return [(str(each.get("resource_type")), each["index"], str(each.get("error"))) for each in named]
+
+
 def records_of(
     kind: RecordKind, content: bytes, fields: Fields
 ) -> Iterator[tuple[RecordKey, JsonObject, int, int] | None]:

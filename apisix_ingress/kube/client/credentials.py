@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from apisix_ingress.errors import ConfigError
+from apisix_ingress.errors import ConfigError, NoCredentials
 from apisix_ingress.kube.client.credential_files import read_file, read_token
 from apisix_ingress.kube.client.credential_plugin import run_plugin
 from apisix_ingress.kube.client.kubeconfig import Place, Plugin, ResolvedContext, User, read_context
@@ -71,7 +71,7 @@ def find_credentials(kubeconfig: str, context: str = "", *, clock: Clock, enviro
     With a context, the service account is not considered; an empty one is the current context of the kubeconfig.
 
     Raises:
-        ConfigError: None of them exists.
+        NoCredentials: None of them exists.
     """
     if kubeconfig:
         return Kubeconfig(kubeconfig, context, clock=clock)
@@ -82,7 +82,7 @@ def find_credentials(kubeconfig: str, context: str = "", *, clock: Clock, enviro
     home = Path(environ.get("HOME") or Path.home()) / ".kube" / "config"
     if home.is_file():
         return Kubeconfig(str(home), context, clock=clock)
-    raise ConfigError(
+    raise NoCredentials(
         f"kubernetes: no API server credentials: not running in a Pod, KUBECONFIG is not set and {home} does not exist;"
         " pass --kubeconfig FILE or set kubernetes.kubeconfig"
     )

@@ -34,10 +34,62 @@ async def test_diff_distinguishes_an_empty_gateway_from_a_full_one_and_only_read
         await fill(gateway, cli)
         status, full = await cli.json("diff", "-f", MANIFESTS, *at(gateway))
         assert (status, full["changes"], full["unchanged"]) == (0, [], 6)
-        assert {method for method, _ in gateway.seen} == {"GET"}
-        assert len(gateway.seen) == 2 * KINDS
+        assert [seen for seen in gateway.seen if seen[0] != "GET"] == [("POST", "configs/validate")]
+        assert len(gateway.seen) == 2 * KINDS + 1
     order = [change["record"].partition("/")[0] for change in empty["changes"]]
     assert order == ["upstreams"] * 3 + ["routes"] * 3
+
+
+async def test_diff_shows_what_files_would_change_in_a_cluster(cli: Cli) -> None:
+    async with FakeApiServer(SERVED.values()) as server, FakeAdminApi() as gateway:
+        put_world(server)
+        options = (*at(gateway), "--kubeconfig", str(server.kubeconfig(cli.folder / "kubeconfig")))
+        _, live = await cli.json("diff", *options)
+        for change in live["changes"]:
+            kind, _, id_ = change["record"].partition("/")
+            gateway.records.setdefault(kind, {})[id_] = change["after"]
+        assert (await cli.json("diff", *options))[1]["changes"] == []
+        status, got = await cli.json("diff", "-f", MANIFESTS, *options)
+        _, pruned = await cli.json("diff", "-f", MANIFESTS, "--prune", *at(gateway))
+    assert (status, got["counts"], got["unchanged"]) == (1, {"create": 6}, len(live["changes"]))
+    assert pruned["counts"] == {"create": 6, "hold": len(live["changes"])}  # unusually many deletes
+
+
+async def test_diff_without_a_cluster_leaves_out_records_of_other_objects(cli: Cli) -> None:
+    async with FakeAdminApi() as gateway:
+        await fill(gateway, cli)
+        stranger = {"id": "1", "name": "default_other_rule", "uri": "/", "labels": owner_labels("apisix-ingress")}
+        gateway.records["routes"]["1"] = stranger
+        _, got = await cli.json("diff", "-f", MANIFESTS, *at(gateway))
+        _, pruned = await cli.json("diff", "-f", MANIFESTS, "--prune", *at(gateway))
+    assert (got["changes"], got["unchanged"], len(got["notes"])) == ([], 6, 1)
+    assert "compared as if these files were the whole cluster" in got["notes"][0]
+    assert "1 record of other objects are left out" not in got["notes"][0]
+    assert "1 record of another object is left out" in got["notes"][0]
+    assert ([change["record"] for change in pruned["changes"]], pruned["notes"]) == (["routes/1"], [])
+
+
+async def test_diff_names_the_records_that_the_gateway_would_reject(cli: Cli) -> None:
+    async with FakeAdminApi() as gateway:
+        await fill(gateway, cli)
+        rejected, (id_, body) = "unknown plugin [limit-cuont]", next(iter(gateway.records["routes"].items()))
+        del gateway.records["routes"][id_]
+        gateway.invalid[id_] = rejected
+        status, got = await cli.json("diff", "-f", MANIFESTS, *at(gateway))
+        text = await cli.beside("diff", "-f", MANIFESTS, *at(gateway))
+        assert gateway.writes == []
+    (change,) = got["changes"]
+    assert (status, change["act"], change["name"], change["why"]) == (1, "reject", body["name"], rejected)
+    assert (got["counts"], got["unchanged"]) == ({"reject": 1}, 5)
+    assert text.stdout.startswith(f"reject routes/{id_} ({body['name']})")
+    assert "1 rejected by the gateway, 5 unchanged" in text.stdout
+
+
+async def test_diff_works_with_a_gateway_that_cannot_validate(cli: Cli) -> None:
+    async with FakeAdminApi() as gateway:
+        gateway.faults.append(AdminFault(path="configs/validate", status=404))
+        status, got = await cli.json("diff", "-f", MANIFESTS, *at(gateway))
+    assert (status, got["counts"]) == (1, {"create": 6})
 
 
 async def test_diff_and_orphans_know_records_by_the_ids_that_the_gateway_has_for_them(cli: Cli) -> None:
@@ -62,7 +114,7 @@ async def test_diff_prints_lines_that_differ_and_a_sum(cli: Cli) -> None:
         gateway.records["routes"][name]["priority"] = 7
         gateway.records["routes"]["mine"] = {"uri": "/mine"}
         gateway.records["routes"]["gone"] = {"uri": "/", "labels": owner_labels("apisix-ingress")}
-        got = await cli.beside("diff", "-f", MANIFESTS, *at(gateway))
+        got = await cli.beside("diff", "-f", MANIFESTS, "--prune", *at(gateway))
         where = f"cluster default at {gateway.url}"
     assert (got.returncode, got.stderr) == (1, "")
     lines = got.stdout.splitlines()
@@ -80,8 +132,8 @@ async def test_diff_stat_is_a_table_of_the_changes_with_the_fields_that_differ(c
         await fill(gateway, cli)
         (name,) = [id_ for id_, body in gateway.records["routes"].items() if body["name"] == "default_shop_canary"]
         gateway.records["routes"][name]["priority"] = 7
-        got = await cli.beside("diff", "--stat", "-f", MANIFESTS, *at(gateway))
-        _, document = await cli.json("diff", "--stat", "-f", MANIFESTS, *at(gateway))
+        got = await cli.beside("diff", "--stat", "-f", MANIFESTS, "--prune", *at(gateway))
+        _, document = await cli.json("diff", "--stat", "-f", MANIFESTS, "--prune", *at(gateway))
     header, row, last = got.stdout.splitlines()
     assert header.split() == ["CHANGE", "RECORD", "NAME", "OBJECT", "FIELDS"]
     assert row.split("  ") == [
@@ -102,8 +154,8 @@ async def test_diff_in_markdown_is_a_table_with_folded_bodies(cli: Cli) -> None:
         for id_, body in gateway.records["routes"].items():
             if body["name"] == "default_shop_canary":
                 gateway.records["routes"][id_]["desc"] = "```"
-        got = await cli.beside("diff", "-o", "markdown", "-f", MANIFESTS, *at(gateway))
-        brief = await cli.beside("diff", "-o", "markdown", "--stat", "-f", MANIFESTS, *at(gateway))
+        got = await cli.beside("diff", "-o", "markdown", "-f", MANIFESTS, "--prune", *at(gateway))
+        brief = await cli.beside("diff", "-o", "markdown", "--stat", "-f", MANIFESTS, "--prune", *at(gateway))
     assert got.stdout.startswith("### cluster default at ")
     assert "| delete | routes/gone | a\\|b\\`&lt;i&gt; | - | - |" in got.stdout
     assert "\n````diff\n" in got.stdout
