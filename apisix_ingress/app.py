@@ -54,6 +54,7 @@ from providers.core.deps import ChangeSink
 from providers.core.incumbents import adopt_hosts
 from providers.core.registry import Registry, resources
 from providers.status.conditions import Conditions
+from translation import closing
 from translation.core.options import Options
 
 if TYPE_CHECKING:
@@ -222,6 +223,7 @@ def _connected(
         observer=observer,
         adoptions=adoptions,
         nodes=CurrentNodes(parts.world, parts.options),
+        closing=closing,
     )
     return connect_all(settings, settings.kubernetes.controller_name, wiring)
 

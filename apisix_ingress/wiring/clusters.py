@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
@@ -23,7 +23,7 @@ from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
-from apisix_ingress.gateway.sync.config import CurrentNodes, SyncConfig
+from apisix_ingress.gateway.sync.config import Closing, CurrentNodes, NoClosing, SyncConfig
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.kube.status.interface import Load
@@ -57,6 +57,7 @@ class Wiring:
     observer: SyncObserver
     adoptions: IdAdoption
     nodes: CurrentNodes | None = None
+    closing: Closing = field(default_factory=NoClosing)
 
 
 class GatewayCluster:
@@ -80,6 +81,7 @@ class GatewayCluster:
             adopt=wiring.adoptions.adopt,
             report_version=wiring.adoptions.report_version,
             nodes=wiring.nodes,
+            closing=wiring.closing,
         )
         self.sync = ClusterSync(config, self._ledgered(url))
         wiring.adoptions.add(self.sync)

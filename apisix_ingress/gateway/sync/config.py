@@ -3,19 +3,49 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import Clock
 
 Adopt = Callable[[str, Mapping[RecordKey, ObservedRecord]], Awaitable[None]]
 """Called with the name of a cluster and its records that are, or may be, owned; returns once ids follow them."""
+
+
+class Closing(Protocol):
+    """What is known about routes: how to refuse their requests if the gateway rejects them."""
+
+    def closings(self, record: Record) -> Iterable[Record]:
+        """Return the records that may replace a rejected one, the best one first; empty if none may."""
+
+    def is_closed(self, body: FrozenJson) -> bool:
+        """Return whether a record in a gateway only refuses requests, as closing records do."""
+
+    def requests_of(self, body: FrozenJson) -> str:
+        """Return which requests a record matches, for a message."""
+
+
+class NoClosing:
+    """Nothing replaces a rejected record."""
+
+    def closings(self, record: Record) -> Iterable[Record]:
+        """Return nothing."""
+        return ()
+
+    def is_closed(self, body: FrozenJson) -> bool:
+        """Return False."""
+        return False
+
+    def requests_of(self, body: FrozenJson) -> str:
+        """Return nothing."""
+        return ""
 
 
 class CurrentNodes(Protocol):
@@ -58,6 +88,7 @@ class SyncConfig:
         adopt: Makes ids follow what the cluster holds, before the first comparison.
         report_version: Called with the name of the cluster and the version that it reports, each time it is read.
         nodes: For the updates before everything has been translated (`early_updates`); None: there are none.
+        closing: How to refuse the requests of a route that the gateway rejects.
     """
 
     name: str
@@ -71,3 +102,4 @@ class SyncConfig:
     adopt: Adopt = adopt_nothing
     report_version: Callable[[str, str], None] = ignore_version
     nodes: CurrentNodes | None = None
+    closing: Closing = field(default_factory=NoClosing)

@@ -15,6 +15,7 @@ import structlog
 from apisix_ingress.errors import GatewayError, GatewayRejected
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
+from apisix_ingress.gateway.sync.closing import Closings
 from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
@@ -45,6 +46,7 @@ class Detail(NamedTuple):
     error: GatewayError | None = None
     found: ObservedRecord | None = None
     at: float = 0.0
+    closes: bool = False
 
 
 NO_DETAIL = Detail()
@@ -61,6 +63,7 @@ class RecordDriver:
         unacked: When unacknowledged writes require an audit.
         unique_keys: The order of writes that want the same exclusive keys.
         sentinels: The records that show whether the cluster still has what was written.
+        closings: The closing records of records that cannot be written.
         status: The sync state of each record.
         ever_wanted: Records that were desired at any time since this process started and still exist or are desired;
             their deletion is expected.
@@ -86,7 +89,8 @@ class RecordDriver:
             on_change=self._breaker_changed,
             on_outage=self._outage_changed,
         )
-        self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker)
+        self.closings = Closings(self.table, self.wanted, config.closing, now=clock.monotonic)
+        self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker, self.closings)
         # The retries of the queue are not used: the backoff of a record is in its slot.
         self.queue: WorkQueue[RecordKey] = WorkQueue(
             clock=clock, limiter=FastSlow(0.0, 0.0, 0), name=f"sync-{cluster}", group=self._namespace
@@ -161,7 +165,7 @@ class RecordDriver:
 
     def decide(self, key: RecordKey) -> Step:
         """Return what to do about a record now."""
-        return decide(key, self.wanted, self.table, self._wanted.is_held)
+        return self.closings.instead_of(decide(key, self.wanted, self.table, self._wanted.is_held))
 
     def withheld(self) -> set[RecordKey]:
         """Return the records whose deletion was held back."""
@@ -207,8 +211,10 @@ class RecordDriver:
             self.enqueue(slot)
 
     def tick(self, now: float) -> None:
-        """Queue what becomes due with time: retries of rejected records, and records that are no longer held."""
+        """Queue what becomes due with time: retries of rejected records, what is to be closed or no longer held."""
         self.unique_keys.prune(now)
+        for key in self.closings.overdue():
+            self.post(self.table.slot(key), Event.UNBLOCK)
         if due := [slot.key for slot in self.table.tick(now) if self._is_released(slot) or offer_again(slot, now)]:
             self.mark(due)
 
@@ -285,10 +291,10 @@ class RecordDriver:
     def _start(self, slot: RecordSlot, of: Detail) -> None:
         if slot.holder is not None:
             self.table.set_holder(slot, None)
-        self.table.write_started(slot, of.record, of.at)
+        self.table.write_started(slot, of.record, of.at, closes=of.closes)
 
     def _keep_written(self, slot: RecordSlot, _: Detail) -> None:
-        record, started = _required(slot.flight)
+        record, started, closes = _required(slot.flight)
         self.table.write_succeeded(slot)
         self.sentinels.written(slot.key, deleted=record is None)
         self.unacked.acknowledged(slot, record, started)
@@ -297,7 +303,8 @@ class RecordDriver:
             self.ever_wanted.discard(slot.key)
         if record is not None and record.takes:
             self.unique_keys.written(record, self._clock.monotonic())
-        slot.rejection = None
+        if not closes:
+            slot.rejection, slot.refused_closings = None, ()
         for successor in tuple(self.table.successors.get(slot.key, ())):
             self.post(self.table.slot(successor), Event.HANDED_OVER)
 
@@ -309,8 +316,13 @@ class RecordDriver:
 
     def _keep_rejected(self, slot: RecordSlot, of: Detail) -> None:
         assert isinstance(of.error, GatewayRejected)
+        record, _, closes = _required(slot.flight)
         self.table.write_failed(slot)
-        note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self.config.rng)
+        if closes and record is not None:
+            slot.refused_closings += (record.payload,)
+            return
+        slot.refused_closings = ()
+        note_rejection(slot, record, of.error.message, self._clock.monotonic(), self.config.rng)
 
     def _clear_conflicts(self, slot: RecordSlot, _: Detail) -> None:
         self.table.set_holder(slot, None)

@@ -27,7 +27,7 @@ FOREIGN_REMEDY = "another client created the record with this id, so it is not o
 
 _ID = attrgetter("id")
 
-Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
+Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse", "close"]
 IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None, tuple[str, ...]], bool]
 IsRefused = Callable[[RecordKey, str], bool]
 WantedAt = Callable[[RecordKey], Record | None]
@@ -63,8 +63,9 @@ class Step(NamedTuple):
 
     Attributes:
         act: nothing; put; delete; wait for another record; hold: it stays although it differs; refuse: it is desired,
-            but must not be written.
-        record: The desired record; None if the existing one is to be deleted, also to free its id.
+            but must not be written; close: it cannot be written, so its closing record is (`closing`).
+        record: The desired record, or its closing record; None if the existing one is to be deleted, also to free its
+            id.
         on: The record to wait for.
     """
 
@@ -98,7 +99,7 @@ class Plan:
         found: dict[Act, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
         for key, step in steps:
             act = step.act
-            if act in ("wait", "delete"):
+            if act in ("wait", "delete", "close"):
                 act = "put" if wanted_at(key) is not None else "delete"
             found[act].append(key)
         return cls(

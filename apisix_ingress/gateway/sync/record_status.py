@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending, NotTried
 from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
+from apisix_ingress.gateway.sync.closing import Closings
 from apisix_ingress.gateway.sync.observer import APPLIED, PENDING, RecordState
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.gateway.sync.plan import Wanted
@@ -19,16 +22,28 @@ class RecordStatus:
     """The states of the records of one cluster."""
 
     def __init__(
-        self, cluster: str, wanted: Wanted, table: RecordTable, order: WriteOrder, breaker: CircuitBreaker
+        self,
+        cluster: str,
+        wanted: Wanted,
+        table: RecordTable,
+        order: WriteOrder,
+        breaker: CircuitBreaker,
+        closings: Closings,
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._table = table
         self._order = order
         self._breaker = breaker
+        self._closings = closings
 
     def state(self, slot: RecordSlot) -> RecordState:
         """Return the sync state of a record."""
+        found = self._state(slot)
+        note = self._closings.note(slot) if found.message else ""
+        return replace(found, message=f"{found.message}; {note}") if note else found
+
+    def _state(self, slot: RecordSlot) -> RecordState:
         key = slot.key
         record = self._wanted.get(key, self._cluster)
         if record is None:
@@ -72,7 +87,7 @@ class RecordStatus:
             return RecordState("waiting", f"waits for {on}, which does not exist")
         if message := slot.rejected(record):
             return RecordState("waiting", f"waits for {on}, which the gateway rejected: {message}")
-        state = self.state(slot)
+        state = self._state(slot)
         if state == PENDING or (state == APPLIED and slot.observed is not None):
             return PENDING
         why = f": {state.message}" if state.message else ", which does not exist"

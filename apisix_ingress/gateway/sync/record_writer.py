@@ -35,6 +35,8 @@ from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
 
+CLOSED_REMEDY = "the gateway responds with 503 to its requests until it accepts the record: see its last error"
+
 LATE = 2
 """A gateway may carry out an unanswered write later, up to this factor times the time it has already taken.
 
@@ -67,13 +69,15 @@ class RecordWriter:
             LeadershipLost: The write was not started.
         """
         step, slot = self.driver.decide(key), self.driver.table.slot(key)
-        if step.act == "put" and self._is_check_due(slot, step):
+        if self._is_check_due(slot, step):
             if not await self._is_checked(slot):
                 return
             step, slot = self.driver.decide(key), self.driver.table.slot(key)
         if step.act in ("put", "delete"):
             if self._may_send(slot, step.record):
                 await self._send(slot, step.record, term)
+        elif step.act == "close":
+            await self._close(slot, step.record, term)
         elif step.act == "wait":
             self._block(slot, step)
         else:
@@ -125,7 +129,10 @@ class RecordWriter:
 
     def _is_check_due(self, slot: RecordSlot, step: Step) -> bool:
         """Return whether to read the id before the write."""
-        return self.checks.is_due(slot) and not is_rejected(slot, step.record, self._clock.monotonic())
+        if step.act == "close":
+            return self.checks.is_due(slot)
+        is_due = step.act == "put" and self.checks.is_due(slot)
+        return is_due and not is_rejected(slot, step.record, self._clock.monotonic())
 
     async def _is_checked(self, slot: RecordSlot) -> bool:
         """Read what the gateway has under a new id; return whether to proceed. If not, the key is queued again."""
@@ -180,11 +187,18 @@ class RecordWriter:
                 member.bucket_full_at = -math.inf  # restore plugins that guard requests as soon as possible
             driver.mark([slot.key])
 
-    async def _write(self, slot: RecordSlot, record: Record | None, term: Term) -> bool:
+    async def _close(self, slot: RecordSlot, record: Record | None, term: Term) -> None:
+        """Write the closing record of a record that cannot be written."""
+        if (delay := rate_delay(slot, self._clock.monotonic())) > 0:
+            self.driver.enqueue(slot, delay)
+        else:
+            await self._write(slot, record, term, closes=True)
+
+    async def _write(self, slot: RecordSlot, record: Record | None, term: Term, *, closes: bool = False) -> bool:
         """Write a record; return whether the outcome is final: the gateway accepted or rejected it."""
         term.check(self._backend.timeout)
         driver, started = self.driver, self._clock.monotonic()
-        driver.post(slot, Event.STARTED, Detail(record, at=started))
+        driver.post(slot, Event.STARTED, Detail(record, at=started, closes=closes))
         self.nothing_in_flight.clear()
         try:
             is_uncertain = await (self._backend.delete(slot.key) if record is None else self._backend.put(record))
@@ -227,12 +241,15 @@ class RecordWriter:
         duration = round(self._clock.monotonic() - started, 3)
         # With many outstanding writes, a log line for each would cost as much CPU as the writes.
         line = self._log.debug if self.driver.order.is_bulk else self._log.info
-        if record is not None:
+        closes = slot.flight is not None and slot.flight.closes
+        if record is not None and closes:
+            self._log.warning("record.closed", record=str(slot.key), name=record.name, remedy=CLOSED_REMEDY)
+        elif record is not None:
             line("record.put", record=str(slot.key), name=record.name, duration_s=duration)
         else:
             line("record.delete", record=str(slot.key), duration_s=duration)
         self._observe(slot, record, "ok")
-        self.driver.post(slot, Event.SUCCEEDED)
+        self.driver.post(slot, Event.CLOSED if closes else Event.SUCCEEDED)
 
     def _fail(self, slot: RecordSlot, record: Record | None, error: GatewayError) -> None:
         driver = self.driver
@@ -240,7 +257,7 @@ class RecordWriter:
             driver.breaker.succeeded()
             key, name = str(slot.key), record.name if record is not None else ""
             self._log.warning("record.rejected", record=key, name=name, status=error.status, error=error.message)
-            driver.post(slot, Event.WRITE_REJECTED, Detail(record, error=error))
+            driver.post(slot, Event.WRITE_REJECTED, Detail(error=error))
             return
         driver.post(slot, Event.UNKNOWN if error.sent else Event.FAILED)
         self._retry(slot, error)

@@ -36,6 +36,7 @@ class Expectation:
         records: Key → fields that the body must have.
         free: Keys that may be there or not, in any version.
         kept: Free keys that belong to an object, with their names: existing records must stay.
+        closed: Free keys that must be there, in any version: a gateway rejects the record, or one that it refers to.
         conditions: ApisixRoutes and others → status of their condition.
         needs: Each object with a record of `records` or `kept` that it needs.
     """
@@ -43,6 +44,7 @@ class Expectation:
     records: dict[Key, Body] = field(default_factory=dict)
     free: set[Key] = field(default_factory=set)
     kept: dict[Key, str] = field(default_factory=dict)
+    closed: set[Key] = field(default_factory=set)
     conditions: dict[tuple[str, str, str], str] = field(default_factory=dict)
     needs: set[Need] = field(default_factory=set)
 
@@ -102,7 +104,7 @@ class Oracle:
             forgiven: Records that may exist without being desired.
         """
         owned = {(kind, id_) for kind in KINDS for id_, body in records[kind].items() if is_ours(kind, body)}
-        found = [f"lacks {key}" for key in want.records if key[1] not in records[key[0]]]
+        found = [f"lacks {key}" for key in (*want.records, *sorted(want.closed)) if key[1] not in records[key[0]]]
         found += [f"has {key}" for key in sorted(owned - want.records.keys() - want.free - forgiven)]
         for (kind, id_), fields in want.records.items():
             body = records[kind].get(id_, {})
@@ -143,10 +145,12 @@ class Oracle:
         services = [backend["serviceName"] for backend in rule["backends"]]
         has_config = "plugin_config_name" in rule
         config = ("plugin_configs", ident(f"{namespace}_{rule.get('plugin_config_name')}"))
-        is_good = all(self._server.get("services", service, namespace) for service in services)
-        is_good = is_good and not _is_refused(_plugins({"spec": rule})) and (not has_config or config in want.records)
-        if not is_good:
+        is_translated = all(self._server.get("services", service, namespace) for service in services)
+        is_translated = is_translated and (not has_config or config in want.records or config in want.kept)
+        is_good = not _is_refused(_plugins({"spec": rule})) and (not has_config or config in want.records)
+        if not (is_translated and is_good):
             self._release(want, key, name, item)
+            want.closed |= {key} if is_translated else set()
             return
         fields = {
             "uris": rule["match"]["paths"],

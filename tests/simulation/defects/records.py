@@ -12,6 +12,7 @@ from apisix_ingress.errors import GatewayRejected, IngressError
 from apisix_ingress.gateway.adminapi import client
 from apisix_ingress.gateway.adminapi.request_sender import RequestSender
 from apisix_ingress.gateway.sync import plan
+from apisix_ingress.gateway.sync.closing import Closings
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.comparison.audit import Audit
 from apisix_ingress.gateway.sync.driver import RecordDriver
@@ -51,6 +52,11 @@ def _() -> Any:
 @defect("a write is not retried")
 def _() -> Any:
     return instead(RecordDriver, "retry", lambda self, slot, error: None)
+
+
+@defect("a rejected route is not closed")
+def _() -> Any:
+    return instead(Closings, "instead_of", lambda self, step: step)
 
 
 @defect("delete before its referrers")

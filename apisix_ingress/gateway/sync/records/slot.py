@@ -87,10 +87,11 @@ class Unknown:
 
 
 class Flight(NamedTuple):
-    """A write in flight: the record (None: a delete) and the start time."""
+    """A write in flight: the record (None: a delete), the start time, and whether it is a closing record."""
 
     record: Record | None
     started: float
+    closes: bool = False
 
 
 class Write(NamedTuple):
@@ -152,6 +153,7 @@ class RecordSlot:
         error: The last failure; None once a write succeeded or nothing is outstanding.
         failures: The number of writes that failed in a row.
         rejection: The rejected write.
+        refused_closings: The payloads of its closing records that were rejected since.
         bucket_full_at: When its token bucket is full again (`rate_limit`).
         unacked: Writes that may still be carried out.
         may_be_overwritten: Until when an earlier, different write may replace it; -inf if none can.
@@ -179,6 +181,7 @@ class RecordSlot:
     error: GatewayError | None = None
     failures: int = 0
     rejection: Rejection | None = None
+    refused_closings: tuple[bytes, ...] = ()
     bucket_full_at: float = -math.inf
     unacked: tuple[UnackedWrite, ...] = ()
     may_be_overwritten: float = -math.inf

@@ -77,9 +77,9 @@ class RecordTable:
 
     # Writes.
 
-    def write_started(self, slot: RecordSlot, record: Record | None, now: float = 0.0) -> None:
+    def write_started(self, slot: RecordSlot, record: Record | None, now: float = 0.0, *, closes: bool = False) -> None:
         """Record that a write (None: a delete) starts: from now on both bodies are taken into account."""
-        slot.flight = Flight(record, now)
+        slot.flight = Flight(record, now, closes)
         slot.revision = -1
         self.in_flight[slot.key] = slot
         if record is not None:

@@ -4,12 +4,15 @@
 request to the gateway; writes and deletes that are ordered during a flight are handled after it.
 
     idle, rejected ── wanted, unwanted ──► ready ── started ──► in flight ── succeeded ──► idle
-                                            │ ▲                    │ ▲ │
-                                    blocked │ │ unblocked   wanted │ │ └── rejected ──► rejected
+                                            │ ▲                    │ ▲
+                                    blocked │ │ unblocked   wanted │ │
                                             ▼ │           unwanted ▼ │
                                           blocked                 changed  (ends as in flight, but in ready)
 
     in flight ── failed, unknown ──► ready ── retry later ──► retrying ── its time ──► started, blocked, ...
+    in flight ── rejected, closed ──► ready ── still rejected ──► rejected
+
+After a rejection, the closing record of a route may have to be written before the record comes to rest.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class Event(StrEnum):
     """A request was sent."""
     SUCCEEDED = "succeeded"
     """The gateway carried the request out."""
+    CLOSED = "closed"
+    """The gateway has the closing record of a record that cannot be written."""
     WRITE_REJECTED = "write-rejected"
     """The gateway rejected this body."""
     FAILED = "failed"
@@ -140,7 +145,7 @@ def _unsent(phase: Phase) -> dict[Event, Outcome]:
         _E.STARTED: (_P.IN_FLIGHT, (_F.START,)),
         _E.RETRY_LATER: (_P.RETRYING, (_F.BACK_OFF,)),
         _E.RETRY_NOW: (_P.READY, (_F.ENQUEUE,)),
-        _E.BLOCK: (_P.BLOCKED, (_F.WAIT, _F.REPORT)),
+        _E.BLOCK: (_P.BLOCKED, (_F.WAIT, _F.UNBLOCK_OTHERS, _F.REPORT)),
         _E.UNBLOCK: (phase, ()),
         _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
         _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_CONFLICTS, *_SETTLED)),
@@ -181,13 +186,15 @@ TRANSITIONS: Mapping[Phase, Mapping[Event, Outcome]] = MappingProxyType(
         _P.IN_FLIGHT: {
             **_in_flight(_P.IN_FLIGHT),
             _E.SUCCEEDED: (_P.IDLE, (_F.KEEP_WRITTEN, *_SETTLED)),
-            _E.WRITE_REJECTED: (_P.REJECTED, (_F.KEEP_REJECTED, *_SETTLED)),
+            _E.CLOSED: (_P.READY, (_F.KEEP_WRITTEN, _F.ENQUEUE)),
+            _E.WRITE_REJECTED: (_P.READY, (_F.KEEP_REJECTED, _F.REPORT, _F.ENQUEUE)),
             _E.FAILED: (_P.READY, (_F.KEEP_UNWRITTEN,)),
             _E.UNKNOWN: (_P.READY, (_F.KEEP_UNKNOWN,)),
         },
         _P.CHANGED: {
             **_in_flight(_P.CHANGED),
             _E.SUCCEEDED: (_P.READY, (_F.KEEP_WRITTEN, _F.TAKE_NEXT, _F.SETTLE)),
+            _E.CLOSED: (_P.READY, (_F.KEEP_WRITTEN, _F.TAKE_NEXT, _F.SETTLE)),
             _E.WRITE_REJECTED: (_P.READY, (_F.KEEP_REJECTED, _F.TAKE_NEXT, _F.SETTLE)),
             _E.FAILED: (_P.READY, (_F.KEEP_UNWRITTEN, _F.TAKE_NEXT_IN_PLACE)),
             _E.UNKNOWN: (_P.READY, (_F.KEEP_UNKNOWN, _F.TAKE_NEXT_IN_PLACE)),

@@ -14,6 +14,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term
 from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, LoopClock, make_record
+from translation import closing
 
 UPSTREAM = RecordKey("upstreams", "u1")
 OTHER = RecordKey("upstreams", "u2")
@@ -95,6 +96,7 @@ class Stage:
             observer=self.notes,
             report_version=lambda cluster, version: self.versions.append(version),
             nodes=nodes,
+            closing=closing,
         )
         return ClusterSync(config, self.backend)
 

@@ -10,6 +10,7 @@ from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY
 from apisix_ingress.gateway.sync.records.retries import CRASH_REMEDY
+from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
 from tests.unit.apisix_ingress.gateway.sync.stage import (
@@ -24,19 +25,21 @@ from tests.unit.apisix_ingress.gateway.sync.stage import (
     on_stage,
 )
 
+CONFIG = RecordKey("plugin_configs", "p1")
+
 
 @on_stage
 async def test_a_rejected_record_affects_only_itself_and_quotes_the_gateway() -> None:
-    stage = Stage([UPSTREAM_RECORD, make_record(ROUTE, upstream_id="u1", bad=True), make_record(OTHER)])
+    stage = Stage([UPSTREAM_RECORD, make_record(CONFIG, bad=True), make_record(OTHER)])
     async with stage.running():
         await asyncio.sleep(20)
         assert set(stage.gateway.stored) == {UPSTREAM, OTHER}
-        assert stage.sync.record_state(ROUTE) == RecordState("rejected", "routes/r1 is bad")
-        assert (ROUTE, RecordState("rejected", "routes/r1 is bad")) in stage.notes.outcomes
-        assert stage.notes.writes.count(("routes", "put", "GatewayRejected")) == 1
-        stage.want(UPSTREAM_RECORD, ROUTE_RECORD, make_record(OTHER))
+        assert stage.sync.record_state(CONFIG) == RecordState("rejected", "plugin_configs/p1 is bad")
+        assert (CONFIG, RecordState("rejected", "plugin_configs/p1 is bad")) in stage.notes.outcomes
+        assert stage.notes.writes.count(("plugin_configs", "put", "GatewayRejected")) == 1
+        stage.want(UPSTREAM_RECORD, make_record(CONFIG), make_record(OTHER))
         await asyncio.sleep(1)
-        assert stage.sync.record_state(ROUTE) == APPLIED
+        assert stage.sync.record_state(CONFIG) == APPLIED
 
 
 @on_stage
@@ -61,13 +64,14 @@ async def test_a_rejected_update_keeps_the_old_version_for_its_referrers() -> No
 
 @on_stage
 async def test_a_record_waits_for_a_rejected_one_and_reports_why() -> None:
-    stage = Stage([make_record(UPSTREAM, bad=True), ROUTE_RECORD])
+    split = {"traffic-split": {"rules": [{"weighted_upstreams": [{"upstream_id": "u1"}]}]}}
+    stage = Stage([make_record(UPSTREAM, bad=True), make_record(CONFIG, plugins=split)])
     async with stage.running():
         want = RecordState("waiting", "waits for upstreams/u1, which the gateway rejected: upstreams/u1 is bad")
-        assert stage.sync.record_state(ROUTE) == want
-        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        assert stage.sync.record_state(CONFIG) == want
+        stage.want(UPSTREAM_RECORD, make_record(CONFIG, plugins=split))
         await asyncio.sleep(1)
-        assert stage.sync.record_state(ROUTE) == APPLIED
+        assert stage.sync.record_state(CONFIG) == APPLIED
 
 
 @on_stage
@@ -124,7 +128,7 @@ async def test_a_record_that_always_fails_is_reported_with_its_location() -> Non
     failing = FailingBackend(stage, UPSTREAM, error)
     with capture_logs() as lines:
         async with stage.running():
-            stage.want(UPSTREAM_RECORD, ROUTE_RECORD, make_record(OTHER))
+            stage.want(UPSTREAM_RECORD, make_record(ROUTE, uri="/", upstream_id="u1"), make_record(OTHER))
             await asyncio.sleep(0.1)
             assert stage.sync.record_state(UPSTREAM).kind == "pending"
             await asyncio.sleep(30)
@@ -134,7 +138,8 @@ async def test_a_record_that_always_fails_is_reported_with_its_location() -> Non
             assert [stage.sync.record_state(key) for key in (UPSTREAM, ROUTE)] == [APPLIED, APPLIED]
     reported = f"{error}; {CRASH_REMEDY}"
     assert all(place in reported for place in ("error log", "object", "record"))
-    want = [RecordState("unreachable", reported), RecordState("waiting", f"waits for {UPSTREAM}: {reported}"), APPLIED]
+    waits = f"waits for {UPSTREAM}: {reported}; until then, requests for every host, / get the response 503"
+    want = [RecordState("unreachable", reported), RecordState("waiting", waits), APPLIED]
     assert states == want
     assert [line["error"] for line in lines if line["event"] == "record.failing"] == [reported]
 

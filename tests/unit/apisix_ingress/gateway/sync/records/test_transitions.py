@@ -19,7 +19,8 @@ wanted         ready    ready    ready    ready    ready    changed  =
 unwanted       ready    ready    ready    ready    ready    changed  =
 started        in-flight in-flight in-flight in-flight in-flight -   -
 succeeded      -        -        -        -        -        idle     ready
-write-rejected -        -        -        -        -        rejected ready
+closed         -        -        -        -        -        ready    ready
+write-rejected -        -        -        -        -        ready    ready
 failed         -        -        -        -        -        ready    ready
 unknown        -        -        -        -        -        ready    ready
 retry-later    retrying retrying retrying =        retrying -        -

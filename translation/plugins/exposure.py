@@ -1,0 +1,86 @@
+"""How much a route lets through: which of its plugins guard it.
+
+The order of writes follows from it, so that a path is never open before its protection exists. A plugin that is in
+neither list may guard a route: open routes wait for it, and it waits for routes with a guard.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from apisix_ingress.model.json import FrozenJson, mapping_in
+from translation.nginx.functions.attached import FIELD
+
+
+class Exposure(IntEnum):
+    """The classes of routes, in the order of their first writes."""
+
+    REFUSES = 0
+    """It has no backend: it responds with a status or a redirect."""
+    GUARDED = 1
+    """It authenticates, authorizes, restricts or limits requests."""
+    UNKNOWN = 2
+    """It has a plugin that may do so."""
+    OPEN = 3
+    """It serves every request."""
+
+
+BACKENDS = ("upstream_id", "upstream", "service_id", "script", "script_id")
+"""The fields by which a route reaches a backend."""
+_ANSWERS = frozenset({"fault-injection", "redirect"})
+
+GUARDS = frozenset({
+    "acl", "ai-aliyun-content-moderation", "ai-lakera-guard", "ai-prompt-guard", "ai-rate-limiting", "authz-casbin",
+    "authz-casdoor", "authz-keycloak", "basic-auth", "cas-auth", "chaitin-waf",
+    "consumer-restriction", "csrf", "data-mask", "dingtalk-auth", "fault-injection", "feishu-auth", "forward-auth",
+    "graphql-limit-count", "hmac-auth", "ip-restriction", "jwe-decrypt", "jwt-auth", "key-auth", "ldap-auth",
+    "ldap-auth-advanced", "limit-conn", "limit-count", "limit-count-advanced", "limit-req", "multi-auth",
+    "oas-validator", "opa", "openid-connect", "referer-restriction", "request-validation", "saml-auth",
+    "ua-restriction", "uri-blocker", "wolf-rbac", "workflow"
+})  # fmt: skip
+"""Plugins that may reject a request because of who sends it, how often, or what it contains."""
+
+OPENS = frozenset({
+    "attach-consumer-label", "body-transformer", "brotli", "clickhouse-logger", "client-control", "cors", "datadog",
+    "echo",
+    "elasticsearch-logger", "error-log-logger", "example-plugin", "file-logger", "google-cloud-logging",
+    "grpc-transcode", "grpc-web", "gzip", "http-logger", "kafka-logger", "lago", "loggly", "loki-logger",
+    "node-status", "opentelemetry", "prometheus", "proxy-buffering", "proxy-cache", "proxy-control", "proxy-mirror",
+    "proxy-rewrite", "real-ip", "redirect", "request-id", "response-rewrite", "rocketmq-logger", "server-info",
+    "skywalking", "skywalking-logger", "sls-logger", "splunk-hec-logging", "syslog", "tcp-logger",
+    "tencent-cloud-cls", "traffic-label", "traffic-split", "udp-logger", "zipkin"
+})  # fmt: skip
+"""Plugins that reject no request."""
+
+_FUNCTIONS = ("serverless-pre-function", "serverless-post-function")
+_GUARDING = frozenset({"basic", "external", "limits", "waived"})
+"""Values of the functions of `translation.nginx` that guard a path."""
+
+
+def exposure(body: FrozenJson, config: FrozenJson | None = None) -> Exposure:
+    """Return how much a route lets through.
+
+    Args:
+        body: The route.
+        config: The plugin config that it refers to; None if it refers to none, or to an unknown one.
+    """
+    plugins = mapping_in(body.get("plugins"))
+    if not plugins and "plugin_config_id" not in body:
+        return Exposure.OPEN if any(name in body for name in BACKENDS) else Exposure.REFUSES
+    if not any(name in body for name in BACKENDS) and not _ANSWERS.isdisjoint(plugins):
+        return Exposure.REFUSES
+    found = {**mapping_in(config.get("plugins") if config else None), **plugins}
+    if any(name in GUARDS or _is_guarding_function(name, value) for name, value in found.items()):
+        return Exposure.GUARDED
+    if "plugin_config_id" in body and config is None:
+        return Exposure.UNKNOWN
+    is_open = all(name in OPENS or _is_own_function(name, value) for name, value in found.items())
+    return Exposure.OPEN if is_open else Exposure.UNKNOWN
+
+
+def _is_own_function(name: str, plugin: object) -> bool:
+    return name in _FUNCTIONS and FIELD in mapping_in(plugin)
+
+
+def _is_guarding_function(name: str, plugin: object) -> bool:
+    return name in _FUNCTIONS and not _GUARDING.isdisjoint(mapping_in(mapping_in(plugin).get(FIELD)))
