@@ -16,7 +16,8 @@ from translation.core.text_checks import quoted
 from translation.plugins.code import is_code
 from translation.plugins.policy.model import Kind, Node, tree
 from translation.plugins.policy.table import ACTIONS, COMMON, IN_ORDER, ORDER, PLUGINS
-from translation.plugins.policy.targets import Target, is_path, is_word, keeps_path, target_of_address, target_of_url
+from translation.plugins.policy.targets import Target, is_path, is_word, target_of_address, target_of_url
+from translation.safety.paths import keeps_path
 
 if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject

@@ -1,15 +1,15 @@
 """The notation of a review: a verdict, the reason, and a rule for each field.
 
-Paths are written as in messages: `rules[].match` is a field of each item of a list, `headers.*` any key of a mapping,
-`checks.{host,port}` two fields. A list of strings or numbers needs no brackets. Paths without a rule are rejected.
+Paths are written as in `translation.plugins.notation`. Paths without a rule are rejected.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from translation.plugins.notation import ANY, ITEM, expanded, steps_of
 
 
 class Kind(Enum):
@@ -90,10 +90,10 @@ def allow(reason: str, refused: Mapping[str, str] | None = None, *, older: str =
         older: Harmless fields of earlier versions.
         rules: Kind in lower case → fields, separated by spaces.
     """
-    found = [Rule(path, Kind[kind.upper()]) for kind, paths in rules.items() for path in _paths(paths)]
-    found += [Rule(path, Kind.PLAIN) for path in _paths(older)]
-    found += [Rule(path, Kind.REFUSED, why) for paths, why in (refused or {}).items() for path in _paths(paths)]
-    return Plugin(reason, tuple(found), allowed=True, older=frozenset(_paths(older)))
+    found = [Rule(path, Kind[kind.upper()]) for kind, paths in rules.items() for path in expanded(paths)]
+    found += [Rule(path, Kind.PLAIN) for path in expanded(older)]
+    found += [Rule(path, Kind.REFUSED, why) for paths, why in (refused or {}).items() for path in expanded(paths)]
+    return Plugin(reason, tuple(found), allowed=True, older=frozenset(expanded(older)))
 
 
 def credentials(reason: str, *, older: str = "", **rules: str) -> Plugin:
@@ -111,26 +111,17 @@ def tree(rules: tuple[Rule, ...]) -> Node:
     root = Node()
     for rule in rules:
         node = root
-        for step in re.findall(r"\[\]|[^.\[\]]+", rule.path):
+        for step in steps_of(rule.path):
             node = _below(node, step)
         node.rule = rule
     return root
 
 
 def _below(node: Node, step: str) -> Node:
-    if step == "[]":
+    if step == ITEM:
         node.items = node.items or Node()
         return node.items
-    if step == "*":
+    if step == ANY:
         node.any = node.any or Node()
         return node.any
     return node.fields.setdefault(step, Node())
-
-
-def _paths(text: str) -> Iterator[str]:
-    """Yield the paths of a list, with braces expanded: `a.{b,c}` is `a.b` and `a.c`."""
-    for path in text.split():
-        head, brace, rest = path.partition("{")
-        inner, _, tail = rest.partition("}")
-        for choice in inner.split(",") if brace else ("",):
-            yield from _paths(f"{head}{choice}{tail}") if brace else (path,)

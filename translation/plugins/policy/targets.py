@@ -18,12 +18,6 @@ _URL = re.compile(rf"(?P<scheme>https?)://{_HOST}(?:/[!-#%-;=?-\[\]_a-z~]*)?", r
 _PATH = re.compile(r"/[!-#%-;=?-\[\]_a-z~]*", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
-_GROUP_FIRST = re.compile(r"\$(?:\{([0-9]{1,2})\}|([0-9]{1,2}))", re.ASCII)
-# Choices, groups of other kinds, and groups that may be left out.
-_UNCLEAR = re.compile(r"\||\([?*]|\)[?*{]|\\[QE]")
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(", re.DOTALL)
-_SLASH = re.compile(r"/(?![?*{])")
-
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -55,19 +49,3 @@ def is_path(text: str) -> bool:
 def is_word(text: str) -> bool:
     """Return whether a string stays one part of an address that it is inserted into."""
     return bool(_WORD.fullmatch(text))
-
-
-def keeps_path(pattern: str, replacement: str) -> bool:
-    """Return whether a path stays a path when the match of a pattern in it is replaced.
-
-    Either the replacement begins with a slash, or with a group of the pattern that always does: one that is neither
-    optional nor one of several choices. More complex patterns are rejected.
-    """
-    if replacement.startswith("/"):
-        return True
-    group = _GROUP_FIRST.match(replacement)
-    if group is None or _UNCLEAR.search(pattern):
-        return False
-    starts = [found.end() for found in _TOKEN.finditer(pattern) if found[0] == "("]
-    number = int(group[1] or group[2])
-    return 0 < number <= len(starts) and _SLASH.match(pattern, starts[number - 1]) is not None

@@ -1,0 +1,30 @@
+"""Every function that the provider of ingress-nginx attaches to routes: a record has no other Lua of ours."""
+
+from __future__ import annotations
+
+from translation.nginx.functions.attached import PASS
+from translation.nginx.functions.copies import MIRROR
+from translation.nginx.functions.guards import COOKIES, GUARD
+from translation.nginx.functions.headers import ADDRESS, ANSWERS, FORWARDED, INVALID, UNDERSCORES
+from translation.nginx.functions.limits import LIMIT
+from translation.nginx.functions.proxy_ssl import BACKEND_TLS
+from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
+
+TEXTS = frozenset(
+    {
+        ADDRESS,
+        ANSWERS,
+        BACKEND_TLS,
+        COOKIES,
+        EMPTY,
+        FORWARDED,
+        GUARD,
+        INVALID,
+        LIMIT,
+        MIRROR,
+        PASS,
+        SEND_REQUEST,
+        UNDERSCORES,
+    }
+)
+"""They are constants: their values are in a field of the plugin, never in the text."""

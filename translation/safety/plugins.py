@@ -1,0 +1,191 @@
+"""Faults of plugins: what a client could choose, and what occupies a worker.
+
+The table has every plugin of APISIX in which a client's text can become a part of an address, and the plugins that have
+further plugins inside. `tests/unit/translation/safety` compares it with the fields of all plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from translation.core.options import Options
+from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.texts import TEXTS
+from translation.plugins.code import nested_plugins
+from translation.safety.destinations import destination_faults
+from translation.safety.faults import Fault, Steps
+from translation.safety.paths import keeps_path
+from translation.safety.urls import authority_of
+from translation.safety.weights import most_shares, shares
+
+
+class Setting(NamedTuple):
+    """The context of a plugin.
+
+    Attributes:
+        options: The settings.
+        limits_hosts: Whether its record limits the hosts of requests.
+        judges: Whether the settings restrict what users may write in plugins: not in a global rule.
+    """
+
+    options: Options
+    limits_hosts: bool = False
+    judges: bool = False
+
+
+Check = Callable[[Mapping[str, Any], Setting], Iterator[Fault]]
+
+MOST_NESTED = 6
+"""Maximum depth of arrays in a schema from which a gateway generates a response: one to three items per level."""
+
+_LEAVES = "so that a client could choose the host; begin it with /"
+_ADDRESS = "must have a literal scheme, host and port, followed by / or ? before the first variable"
+_TWICE = "in which a client's variables would be replaced, too; use a variable such as $uri"
+
+
+def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    """Yield the faults of the plugins of a record, including those inside others."""
+    if not setting.judges and _CHECKED.isdisjoint(plugins):
+        return  # nearly always
+    stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, config) for name, config in plugins.items()]
+    while stack:
+        steps, name, config = stack.pop()
+        if not isinstance(config, dict):
+            continue
+        if check := CHECKS.get(name):
+            for inner, what in check(config, setting):
+                yield Fault((*steps, *inner), what)
+        if setting.judges and setting.options.judges_addresses:
+            for inner, what in destination_faults(name, config, setting.options):
+                yield Fault((*steps, *inner), what)
+        stack.extend(((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
+
+
+def weight_faults(upstream: Any, steps: Steps = ()) -> Iterator[Fault]:
+    """Yield the faults of the nodes of an upstream."""
+    if isinstance(upstream, dict) and shares(upstream.get("nodes")) > (most := most_shares(upstream)):
+        what = (
+            "have weights that occupy a gateway: divided by their greatest common divisor, they add up to more than"
+            f" {most}; use smaller weights"
+        )
+        yield Fault((*steps, "nodes"), what)
+
+
+def _rewrite(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    uri = config.get("uri")
+    if uri is not None and not str(uri).startswith("/"):
+        yield Fault(("uri",), f"may become a path without a slash at its beginning, {_LEAVES}")
+    pairs = config.get("regex_uri")
+    texts = pairs if isinstance(pairs, list) else []
+    for index in range(0, len(texts), 2):
+        pattern, replacement = (*texts[index : index + 2], "")[:2]
+        if not keeps_path(str(pattern), str(replacement)):
+            yield Fault(("regex_uri", index + 1), f"may become a path without a slash at its beginning, {_LEAVES}")
+    if setting.judges and _has_captures(config.get("headers")):
+        yield Fault(("headers",), f"has a group of regex_uri, such as $1, {_TWICE}")
+
+
+def _has_captures(value: Any) -> bool:
+    """Return whether a text below a value refers to a group of a regular expression, as in `$1` or `${1}`."""
+    if isinstance(value, str):
+        return any(part.removeprefix("{")[:1].isdecimal() for part in value.split("$")[1:])
+    if isinstance(value, dict):
+        return any(map(_has_captures, value.values()))
+    return isinstance(value, list) and any(map(_has_captures, value))
+
+
+def _mirror(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    host, path = config.get("host"), config.get("path")
+    if "$" in str(host):
+        yield Fault(("host",), _ADDRESS)
+    if path is not None and not str(path).startswith("/"):
+        yield Fault(("path",), f"may extend the host, {_LEAVES}")
+
+
+def _functions(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    """Yield the faults of functions: their own data, and with the setting, texts that the controller did not write."""
+    if setting.options.code_plugins == "refuse":
+        texts = config.get("functions")
+        for index, text in enumerate(texts if isinstance(texts, list) else ()):
+            if text not in TEXTS:
+                yield Fault(
+                    ("functions", index),
+                    "is not a function of the controller, as the setting kubernetes.code_plugins: refuse requires",
+                )
+    values = config.get(FIELD)
+    for name in _WITH_URLS:
+        value = values.get(name) if isinstance(values, dict) else None
+        if isinstance(value, dict) and not _is_fixed(value, setting):
+            yield Fault((FIELD, name, "uri"), _ADDRESS)
+
+
+_WITH_URLS = ("mirror", "external")
+"""The values of functions that send requests to a URL: `uri`, which begins with `base` after variables are replaced."""
+
+_HOST_VARIABLES = ("$host", "${host}")
+_PATH_VARIABLES = ("$real_request_uri", "${real_request_uri}")
+"""A path that always begins with a slash."""
+
+
+def _is_fixed(value: Mapping[str, Any], setting: Setting) -> bool:
+    """Return whether the destination of a function is the same for every client, or a host that the route matches."""
+    uri, base = str(value.get("uri")), str(value.get("base"))
+    literal = base
+    for variable in _HOST_VARIABLES if setting.limits_hosts else ():
+        literal = literal.replace(variable, "host")
+    rest = uri.removeprefix(base)
+    follows = rest == "" or rest.startswith(("/", "?", *_PATH_VARIABLES))
+    return uri.startswith(base) and follows and "$" not in literal and authority_of(literal) is not None
+
+
+def _split(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    for index, rule in enumerate(_dicts(config.get("rules"))):
+        for place, target in enumerate(_dicts(rule.get("weighted_upstreams"))):
+            steps = ("rules", index, "weighted_upstreams", place, "upstream")
+            yield from weight_faults(target.get("upstream"), steps)
+
+
+def _schema(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    if _depth_of_arrays(config.get("response_schema")) > MOST_NESTED:
+        what = (
+            f"has more than {MOST_NESTED} arrays inside each other, from which a gateway generates responses that"
+            " occupy it for minutes; use response_example"
+        )
+        yield Fault(("response_schema",), what)
+
+
+def _depth_of_arrays(schema: Any) -> int:
+    most, stack = 0, [(schema, 0)]
+    while stack:
+        here, depth = stack.pop()
+        if not isinstance(here, dict):
+            continue
+        most = max(most, depth)
+        stack.append((here.get("items"), depth + 1))
+        properties = here.get("properties")
+        stack.extend((each, depth) for each in (properties.values() if isinstance(properties, dict) else ()))
+    return most
+
+
+def _nothing(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    return iter(())
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+CHECKS: Mapping[str, Check] = {
+    "proxy-rewrite": _rewrite,
+    "proxy-mirror": _mirror,
+    "serverless-pre-function": _functions,
+    "serverless-post-function": _functions,
+    "traffic-split": _split,
+    "mocking": _schema,
+    "multi-auth": _nothing,
+    "workflow": _nothing,
+}
+"""Plugin → what to check. Others, nearly all of them, need no check of their own."""
+
+_CHECKED = frozenset(CHECKS)

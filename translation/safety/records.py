@@ -1,0 +1,99 @@
+"""Safe records: what is published instead of a record with a fault.
+
+A record is not left out: requests of a missing route would be served by a route with a shorter path, and a gateway
+keeps a plugin config as long as a route refers to it. It is closed: it matches the same requests and responds with 503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import RecordKind
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Record
+from translation.core.options import Options
+from translation.hosts.matching import is_network
+from translation.safety.faults import Fault, dotted
+from translation.safety.plugins import Setting, plugin_faults, weight_faults
+
+UNSAFE = "UnsafeRecord"
+"""The code of the problem."""
+
+_MOST_REPORTED = 10
+"""Maximum number of problems for one object."""
+
+_CLOSING: JsonObject = {"fault-injection": {"abort": {"http_status": 503}}}
+
+_MATCHING = frozenset(
+    (
+        *("id", "name", "desc", "labels", "priority", "uri", "uris", "host", "hosts"),
+        *("methods", "remote_addr", "remote_addrs", "vars", "filter_func"),
+    )
+)
+"""The fields of a route that select requests, and its name and labels."""
+
+_CLOSED_BY_PLUGIN: frozenset[RecordKind] = frozenset({"plugin_configs", "consumers"})
+"""Kinds whose plugins become those of routes."""
+
+_EFFECTS: Mapping[RecordKind, tuple[str, str]] = {
+    "routes": ("route", "its requests get 503"),
+    "plugin_configs": ("plugin config", "requests for its routes get 503"),
+    "consumers": ("consumer", "its requests get 503"),
+    "upstreams": ("upstream", "it has no nodes"),
+    "global_rules": ("global rule", "the plugin is left out"),
+    "stream_routes": ("stream route", "the plugin is left out"),
+}
+"""Kind → its name, and the effect of a fault."""
+
+
+def safe_records(records: Sequence[Record], options: Options) -> tuple[tuple[Record, ...], tuple[Problem, ...]]:
+    """Return records without faults, and the problems of the closed ones."""
+    found = [faults_of(record.key.kind, record.body, options) for record in records]
+    if not any(found):
+        return tuple(records), ()
+    pairs = list(zip(records, found, strict=True))
+    problems = [_problem(record, fault) for record, faults in pairs for fault in faults]
+    return tuple(_closed(record, faults) if faults else record for record, faults in pairs), tuple(
+        problems[:_MOST_REPORTED]
+    )
+
+
+def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Fault]:
+    """Return the faults of a record."""
+    plugins = body.get("plugins")
+    found: list[Fault] = []
+    if plugins:
+        judges = options.plugins == "reviewed" and kind != "global_rules"
+        found += plugin_faults(plugins, Setting(options, bool(body.get("hosts")), judges))
+    if "nodes" in body:
+        found += weight_faults(body)
+    if "remote_addrs" in body:
+        found += _network_faults(body["remote_addrs"])
+    return found
+
+
+def _network_faults(addresses: Sequence[str]) -> Iterator[Fault]:
+    """Yield the first wrong address: the gateway accepts some that break the routes of all objects."""
+    if not all(map(is_network, addresses)):
+        yield Fault(("remote_addrs",), "has a value that is neither an IP address nor a CIDR range such as 10.0.0.0/8")
+
+
+def _problem(record: Record, fault: Fault) -> Problem:
+    noun, effect = _EFFECTS[record.key.kind]
+    message = f"{noun} {record.name}: {dotted(fault.steps)} {fault.what}. Until then, {effect}"
+    return Problem(UNSAFE, message, severity="degraded")
+
+
+def _closed(record: Record, faults: Sequence[Fault]) -> Record:
+    body, kind = record.body, record.key.kind
+    faulty = {fault.steps[0] for fault in faults}
+    if kind == "routes":
+        kept = {name: value for name, value in body.items() if name in _MATCHING and name not in faulty}
+        return replace(record, body=kept | {"plugins": _CLOSING})
+    if kind == "upstreams":
+        return replace(record, body={**body, "nodes": []})
+    unsafe = {fault.steps[1] for fault in faults}
+    plugins = {name: its for name, its in body["plugins"].items() if name not in unsafe}
+    return replace(record, body={**body, "plugins": plugins | _CLOSING if kind in _CLOSED_BY_PLUGIN else plugins})
