@@ -11,35 +11,31 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
 from providers.core.deps import ProviderDeps
-from translation.core.result import Translation
+from translation.core.outcome import NOT_SERVED, Outcome, Published
 
 
 class ClusterConfigProvider(Provider[CustomObject]):
     """Owns the global rules for monitoring; ignores objects that are not named after a gateway cluster."""
 
     kind = "ApisixClusterConfig"
-    offloads = False
 
     def __init__(self, deps: ProviderDeps) -> None:
         super().__init__(deps)
         self._addresses: dict[str, AdminAddress] = {}
 
-    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
-        """Return the translation of an object that is named after a gateway cluster."""
-        return super().evaluate(key, item, view) if key.name in self._options.clusters else None
+    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Outcome:
+        """Return the outcome for an object that is named after a gateway cluster."""
+        return super().evaluate(key, item, view) if key.name in self._options.clusters else NOT_SERVED
 
-    def reconcile(self, key: ObjectKey) -> None:
-        """Update the desired records and the address of the cluster."""
-        super().reconcile(key)
-        item: CustomObject | None = self._world.stores[self.kind].get(key)
-        report = self._world.reports.get(key)  # an object that this controller does not own has no report
-        if report is None or item is None:
+    def publish(self, key: ObjectKey, item: CustomObject | None, outcome: Outcome) -> None:
+        """Publish an outcome, and move the cluster. An object that cannot be translated leaves the address as it is."""
+        super().publish(key, item, outcome)
+        if outcome is NOT_SERVED:
             self._move(key.name, None)
-        elif all(problem.severity != "error" for problem in report.problems):
+        elif item is not None and isinstance(outcome, Published):
             from translation.cluster_config import admin_address
 
             self._move(key.name, admin_address(item))
-        # An object that cannot be translated leaves the address as it is.
 
     def _move(self, cluster: str, address: AdminAddress | None) -> None:
         if address == self._addresses.get(cluster):

@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
-from translation.core.result import Translation
+from translation.core.outcome import NOT_SERVED, Outcome
 from translation.service import translate_service
 
 
@@ -27,10 +27,10 @@ class EndpointsProvider(Provider[Service]):
         world = self._world
         return world.claims.is_target(key) or key in world.reports or bool(world.desired.of_owner(key))
 
-    def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Translation | None:
+    def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Outcome:
         """Return the upstreams for the claims on a Service, whether or not the Service exists."""
-        return translate_service(key, item, view, self._options) if view.claims_on(key) else None
+        return translate_service(key, item, view, self._options) if view.claims_on(key) else NOT_SERVED
 
-    def translate(self, item: Service, view: View) -> Translation:
+    def translate(self, item: Service, view: View) -> Outcome:
         """Return the upstreams of an existing Service."""
         return translate_service(item.meta.key, item, view, self._options)

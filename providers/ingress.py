@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class IngressProvider(Provider[CustomObject]):
@@ -14,7 +14,7 @@ class IngressProvider(Provider[CustomObject]):
 
     kind = "Ingress"
 
-    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
+    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Outcome:
         """Return the translation of an Ingress; for one of ingress-nginx only its problems: hosts own the records."""
         nginx = self._options.nginx
         if item is not None and nginx is not None:

@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
-from translation.core.result import Translation
+from translation.core.outcome import NOT_SERVED, Outcome
 
 
 class PluginMetadataProvider(Provider[ConfigMap]):
@@ -14,11 +14,11 @@ class PluginMetadataProvider(Provider[ConfigMap]):
 
     kind = "ConfigMap"
 
-    def evaluate(self, key: ObjectKey, item: ConfigMap | None, view: View) -> Translation | None:
-        """Return the translation of the ConfigMap that the settings name."""
-        return self.translate(item, view) if item is not None and key == self._options.plugin_metadata else None
+    def evaluate(self, key: ObjectKey, item: ConfigMap | None, view: View) -> Outcome:
+        """Return the outcome for the ConfigMap that the settings name."""
+        return NOT_SERVED if item is None or key != self._options.plugin_metadata else self.translate(item, view)
 
-    def translate(self, item: ConfigMap, view: View) -> Translation:
+    def translate(self, item: ConfigMap, view: View) -> Outcome:
         """Return the plugin metadata of the ConfigMap."""
         from translation.plugin_metadata import translate_plugin_metadata
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from providers.core.base import Provider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, records_of
 
 
 class TlsProvider(Provider[CustomObject]):
@@ -16,11 +16,12 @@ class TlsProvider(Provider[CustomObject]):
 
     kind = "ApisixTls"
 
-    def follow_up(self, key: ObjectKey, translation: Translation) -> None:
-        """Queue the object again for the time when its certificate expires."""
+    def publish(self, key: ObjectKey, item: CustomObject | None, outcome: Outcome) -> None:
+        """Publish an outcome, and queue the object again for the time when its certificate expires."""
         from translation.tls import expiry_of
 
-        for record in translation.records:
+        super().publish(key, item, outcome)
+        for record in records_of(outcome):
             left = (expiry_of(record.body["cert"]) - self._clock.now()).total_seconds()
             if left > 0:
                 self.queue.add_after(key, left)

@@ -22,12 +22,12 @@ from crds import SpecError, parse_spec
 from crds.v2.cluster_config import Admin, ApisixClusterConfigSpec, Monitoring
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import NOTHING, Translation
+from translation.core.outcome import NOTHING, Outcome
 from translation.global_rule import contested, plugin_owner
 from translation.plugins.configs import Plugins
 
 
-def translate_cluster_config(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_cluster_config(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the global rule of an ApisixClusterConfig, if a plugin is enabled and a cluster has its name."""
     name = obj.meta.name
     if name not in options.clusters:
@@ -43,12 +43,10 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
     plugins = _uncontested(draft, _plugins(spec.monitoring)) if spec.monitoring else {}
     if spec.admin:
         _check_admin(draft, spec.admin)
-    translation = draft.finish()
-    if not plugins:
-        return translation
-    body: JsonObject = {"id": record_id, "plugins": plugins}
-    record = Record(RecordKey("global_rules", record_id), name, body, clusters=frozenset({name}))
-    return translation._replace(records=(record,))
+    if plugins:
+        body: JsonObject = {"id": record_id, "plugins": plugins}
+        draft.add(Record(RecordKey("global_rules", record_id), name, body, clusters=frozenset({name})))
+    return draft.finish()
 
 
 def admin_address(obj: CustomObject) -> AdminAddress | None:

@@ -24,7 +24,7 @@ from crds.v2 import consumer as crd
 from crds.v2.common import SpecPart
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object, check_record, check_secret
 from translation.plugins.configs import Plugins, present, review, translate_plugins
 
@@ -63,7 +63,7 @@ class _Method:
     from_secret: JsonObject = field(default_factory=dict)
 
 
-def translate_consumer(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_consumer(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the consumer of an ApisixConsumer; without credentials no request can authenticate as it."""
     draft = Builder(obj.meta, view, options)
     username = names.consumer_name(draft.namespace, obj.meta.name, options.consumer_names)
@@ -82,9 +82,8 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
         "plugins": _plugins(draft, spec),
     }
     check_record(draft, "consumers", body)
-    translation = draft.finish()
-    record = Record(RecordKey("consumers", username), username, body)
-    return translation if translation.failed else translation._replace(records=(record,))
+    draft.add(Record(RecordKey("consumers", username), username, body))
+    return draft.finish()
 
 
 def _check_username(draft: Builder, username: str) -> None:

@@ -17,13 +17,13 @@ from crds import SpecError, parse_spec
 from crds.v2.global_rule import ApisixGlobalRuleSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.scope import is_ours
 from translation.core.text_checks import check_object
 from translation.plugins.configs import translate_plugins
 
 
-def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the global rule of an ApisixGlobalRule, even if it has no plugins."""
     draft = Builder(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)

@@ -21,7 +21,7 @@ from crds.v2.common import HOST_PATTERN
 from translation.annotations import RouteAnnotations, read_annotations
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.extensions.standings import HTTP_ROUTE_POLICY, policies_of
 from translation.hosts.certificate_conflicts import Hosts
@@ -49,7 +49,7 @@ class _Entry(NamedTuple):
     field: str
 
 
-def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Translation:
+def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Outcome:
     """Return the routes, certificates and claims of an Ingress.
 
     Args:

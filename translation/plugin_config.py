@@ -9,12 +9,12 @@ from crds import SpecError, parse_spec
 from crds.v2.plugin_config import ApisixPluginConfigSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.plugins.configs import translate_plugins
 
 
-def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the plugin config of an ApisixPluginConfig."""
     draft = Builder(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)

@@ -22,7 +22,7 @@ from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.options import Options
-from translation.core.result import NOTHING, Translation
+from translation.core.outcome import NOTHING, Outcome
 
 DATA_KEY = "config.yaml"
 
@@ -55,7 +55,7 @@ Wanted = dict[str, dict[str, JsonObject]]
 """Plugin → cluster → metadata."""
 
 
-def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> Translation:
+def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> Outcome:
     """Return the plugin metadata in the configured ConfigMap; other ConfigMaps are ignored."""
     if obj.meta.key != options.plugin_metadata:
         return NOTHING
@@ -66,9 +66,9 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> T
         return draft.finish()
     # Broken YAML has no structure to inspect, and records in gateways must stay even then.
     draft.protect("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
-    records = _records(draft, _wanted(draft, _parse(draft, text), options.clusters))
-    translation = draft.finish()
-    return translation if translation.failed else translation._replace(records=records)
+    for record in _records(draft, _wanted(draft, _parse(draft, text), options.clusters)):
+        draft.add(record)
+    return draft.finish()
 
 
 def _parse(scope: Context, text: str) -> tuple[_Cluster, ...]:

@@ -24,7 +24,7 @@ from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.durations import timeout_body, timeout_parts
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.scope import class_is_ours, in_scope
 from translation.core.text_checks import check_object
 from translation.hosts.matching import check_addresses, check_host_name, check_hosts, check_paths, expressions
@@ -43,7 +43,7 @@ _FILTER = re.compile("function..", re.DOTALL)
 schema)."""
 
 
-def translate_route(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_route(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the routes, stream routes and claims of an ApisixRoute."""
     from crds.v2.route import ApisixRouteSpec  # Ingresses use parts of this module
 
@@ -88,7 +88,7 @@ def _check_plugin_config(draft: Builder, found: CustomObject, path: str) -> None
         with contextlib.suppress(SpecError):
             for plugins, where, _ in parse_spec(key.kind, found.spec).plugin_lists():
                 translate_plugins(scope, plugins, where)
-    if draft.plugin_configs[key].forbidden:
+    if draft.plugin_configs[key].has_refused_content:
         draft.adopt(draft.plugin_configs[key], path, key)
 
 

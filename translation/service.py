@@ -26,7 +26,7 @@ from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.durations import DEFAULT_TIMEOUTS, timeout_body
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.gateway.extensions.standings import BACKEND_TRAFFIC_POLICY, policies_of
 from translation.upstreams.nodes import ListedNodes, Node, node, service_nodes
 from translation.upstreams.settings import decorator, default_body, discovery_body, for_port, settings_body
@@ -45,7 +45,7 @@ class _Wanted:
     variant: str
 
 
-def translate_service(key: ObjectKey, service: Service | None, view: View, options: Options) -> Translation:
+def translate_service(key: ObjectKey, service: Service | None, view: View, options: Options) -> Outcome:
     """Return the upstreams that routes claim for a Service, whether or not it exists."""
     draft = Builder(service.meta if service else Meta(*key), view, options)
     claimed: dict[_Wanted, list[UpstreamClaim]] = {}
@@ -164,7 +164,7 @@ def _upstream(
     port = found.port(wanted.port) if found else None
     if found and not port:
         # Its routes cannot be translated either: their records stay in the gateways, and so does this upstream.
-        draft.keep(key)
+        draft.carry_over(key)
         return
     given = claims[0].variant.fields if claims[0].variant else ""
     if given:
@@ -175,7 +175,7 @@ def _upstream(
     fields = settings.body(wanted.port)
     if fields is None:
         # The routes stay unchanged, too. A deleted pod must be removed nevertheless.
-        draft.keep(key, **({} if nodes is None else {"nodes": nodes}))
+        draft.carry_over(key, **({} if nodes is None else {"nodes": nodes}))
         return
     body |= fields | {"labels": body["labels"] | fields.get("labels", {})}
     _override(body, claims, decorated=settings.spec is not None)

@@ -19,7 +19,7 @@ from crds import SpecError, parse_spec
 from crds.v2.tls import ApisixTlsSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.hosts.certificate_conflicts import Hosts
 from translation.hosts.certificates import check_expiry, check_names, foreign_labels, key_pair
@@ -29,7 +29,7 @@ from translation.hosts.matching import check_host_names
 from translation.ingress_tls import ssl_body
 
 
-def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Translation:
+def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Outcome:
     """Return the ssl record of an ApisixTls.
 
     Args:

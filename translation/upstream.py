@@ -14,13 +14,13 @@ from crds import SpecError, parse_spec
 from crds.v2.upstream import ApisixUpstreamSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import NOTHING, Translation
+from translation.core.outcome import NOTHING, Outcome
 from translation.core.text_checks import check_object
 from translation.upstreams.external import external_body, is_external
 from translation.upstreams.settings import for_ports, settings_body
 
 
-def translate_upstream(obj: CustomObject | None, view: View, options: Options) -> Translation:
+def translate_upstream(obj: CustomObject | None, view: View, options: Options) -> Outcome:
     """Return the upstream of an ApisixUpstream if a route claims it, and its mistakes in any case."""
     if obj is None:
         return NOTHING

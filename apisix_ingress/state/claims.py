@@ -137,6 +137,11 @@ class Claims:
         return index == 0
 
 
+def weakened(claims: Iterable[UpstreamClaim]) -> tuple[UpstreamClaim, ...]:
+    """Return claims to upstreams that earlier records may need: see `UpstreamClaim.weak`."""
+    return tuple(claim._replace(weak=True) for claim in claims)
+
+
 def _ordered(found: Iterable[tuple[Claimant, UpstreamClaim]]) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
     every = tuple(found)
     return tuple(sorted(every, key=_precedence)) if len(every) > 1 else every

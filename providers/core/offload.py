@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TypeVar
 
 import orjson
 
@@ -21,8 +20,7 @@ from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import in_daemon
 from apisix_ingress.state.view import TrackingView
 from apisix_ingress.state.world import World
-
-T = TypeVar("T")
+from translation.core.outcome import Outcome, records_of
 
 LARGE = 8 * 1024
 """Bytes of a spec whose translation would block the event loop for too long: about 20 ms."""
@@ -47,13 +45,13 @@ class Offloader:
         world.listen(self._changed)
 
     async def translate(
-        self, key: ObjectKey, work: Callable[[TrackingView], T], takes_long: Callable[[], bool]
-    ) -> T | None:
-        """Return the result of `work`, or None if it must not be published; then the key is queued again.
+        self, key: ObjectKey, work: Callable[[TrackingView], Outcome], takes_long: Callable[[], bool]
+    ) -> Outcome | None:
+        """Return the outcome of `work`, or None if it must not be published; then the key is queued again.
 
         Args:
             key: The owner.
-            work: Translates it.
+            work: Translates it. The thread also serializes the records, which takes long if they are large.
             takes_long: Returns whether it still is to be translated in a thread.
 
         Raises:
@@ -62,7 +60,7 @@ class Offloader:
         view = self._world.detached_view()
         changes = self._changes = set[Read]()
         try:
-            found = await in_daemon(lambda: work(view), name="translation")
+            outcome = await in_daemon(lambda: _prepared(work(view)), name="translation")
         except Exception:
             if self._is_final(key, view, changes):
                 raise
@@ -74,7 +72,7 @@ class Offloader:
             self.queue.add(key)
             return None
         # Meanwhile an object that became small was published on the event loop; a deleted one was withdrawn.
-        return found if self._is_final(key, view, changes) and takes_long() else None
+        return outcome if self._is_final(key, view, changes) and takes_long() else None
 
     def forget(self, key: ObjectKey) -> None:
         """Reset the count of outdated results for an object that is no longer large."""
@@ -93,6 +91,12 @@ class Offloader:
     def _changed(self, read: Read) -> None:
         if self._changes is not None:
             self._changes.add(read)
+
+
+def _prepared(outcome: Outcome) -> Outcome:
+    for record in records_of(outcome):
+        record.prepare()
+    return outcome
 
 
 def is_large(item: KubeObject | None) -> bool:

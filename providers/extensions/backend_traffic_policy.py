@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class BackendTrafficPolicyProvider(GatewayApiProvider):
@@ -13,7 +13,7 @@ class BackendTrafficPolicyProvider(GatewayApiProvider):
 
     kind = "BackendTrafficPolicy"
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the assessment of the policy."""
         from translation.gateway.extensions.backend_traffic_policy import translate_backend_traffic_policy
 

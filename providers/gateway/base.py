@@ -10,11 +10,8 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
-from providers.core.holds import holds_by_name
 from providers.core.offload import is_large
-from providers.core.problems import unread
-from translation.core.result import Translation
-from translation.core.scope import in_scope
+from translation.core.outcome import Outcome
 
 MANY = 64
 """Number of records of a route above which it is translated in a thread."""
@@ -27,18 +24,14 @@ class GatewayApiProvider(Provider[CustomObject]):
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether an object belongs to a Gateway of this controller."""
 
-    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
-        """Return the translation for a key; None withdraws its records: the object is gone or is not handled."""
-        if item is None or not in_scope(item.meta.namespace, view, self._options) or not self.is_ours(item, view):
-            return None
-        if (problem := unread(item)) and problem.severity == "error":
-            return Translation(problems=(problem,), holds=holds_by_name(key))
+    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Outcome:
+        """Return the outcome of the translation for a key, before policies."""
         from translation.gateway.capabilities import is_pending
 
-        found = self.translate(item, view)
-        if found.assessment is not None and is_pending(view):
-            return found._replace(assessment=replace(found.assessment, is_pending=True))
-        return found
+        outcome = super().evaluate(key, item, view)
+        if outcome.assessment is not None and is_pending(view):
+            return outcome._replace(assessment=replace(outcome.assessment, is_pending=True))
+        return outcome
 
 
 class RouteProvider(GatewayApiProvider):

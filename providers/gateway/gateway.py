@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class GatewayProvider(GatewayApiProvider):
@@ -14,7 +14,7 @@ class GatewayProvider(GatewayApiProvider):
     kind = "Gateway"
     names_hosts = False
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the Gateway."""
         from translation.gateway.entry.gateway import translate_gateway
 

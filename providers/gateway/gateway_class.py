@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class GatewayClassProvider(GatewayApiProvider):
@@ -13,7 +13,7 @@ class GatewayClassProvider(GatewayApiProvider):
 
     kind = "GatewayClass"
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the GatewayClass."""
         from translation.gateway.entry.gateway_class import translate_gateway_class
 

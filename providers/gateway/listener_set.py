@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class ListenerSetProvider(GatewayApiProvider):
@@ -13,7 +13,7 @@ class ListenerSetProvider(GatewayApiProvider):
 
     kind = "ListenerSet"
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the ListenerSet."""
         from translation.gateway.entry.listener_set import translate_listener_set
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import RouteProvider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class TcpRouteProvider(RouteProvider):
@@ -13,7 +13,7 @@ class TcpRouteProvider(RouteProvider):
 
     kind = "TCPRoute"
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the TCPRoute."""
         from translation.gateway.routes.streams import translate_stream_route
 

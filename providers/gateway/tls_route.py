@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import RouteProvider
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class TlsRouteProvider(RouteProvider):
@@ -13,7 +13,7 @@ class TlsRouteProvider(RouteProvider):
 
     kind = "TLSRoute"
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the TLSRoute."""
         from translation.gateway.routes.streams import translate_stream_route
 

@@ -6,9 +6,9 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import NGINX_HOST_INDEX
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.state.view import View
-from providers.core.base import Evaluated, Provider
+from providers.core.base import Provider
 from providers.core.offload import LARGE, is_large
-from translation.core.result import Translation
+from translation.core.outcome import NOT_SERVED, Outcome
 
 MANY = 8
 """Number of Ingresses of a host above which it is translated in a thread."""
@@ -23,10 +23,10 @@ class NginxHostProvider(Provider[CustomObject]):
 
     kind = "NginxHost"
 
-    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
-        """Return the records of a host, or None if no Ingress names it."""
+    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Outcome:
+        """Return the records of a host."""
         if self._options.nginx is None:
-            return None
+            return NOT_SERVED
         from translation.nginx.host import translate_host
 
         return translate_host(key.name, view, self._options, self._options.nginx)
@@ -36,11 +36,14 @@ class NginxHostProvider(Provider[CustomObject]):
         named = self._world.stores["Ingress"].by_index(NGINX_HOST_INDEX, key.name)
         return len(named) > MANY or any(is_large(item) or _has_long_annotations(item) for item in named)
 
-    def _publish(self, key: ObjectKey, item: CustomObject | None, found: Evaluated) -> None:
+    def publish(self, key: ObjectKey, item: CustomObject | None, outcome: Outcome) -> None:
+        """Publish an outcome in the turn of a namespace, and its canaries for other hosts."""
         if namespace := self.namespace_of(key):  # Without one, the former namespace pays for the deletes.
             self._world.desired.assign(key, namespace)
-        super()._publish(key, item, found)
-        self._world.nginx_canaries.replace(key.name, found.translation.canaries if found.translation else ())
+        super().publish(key, item, outcome)
+        if outcome is NOT_SERVED:
+            self._world.desired.assign(key, "")
+        self._world.nginx_canaries.replace(key.name, outcome.canaries)
 
     def namespace_of(self, key: ObjectKey) -> str:
         """Return the namespace that holds a host, else that of the oldest Ingress that names it; empty if none does."""
@@ -50,11 +53,7 @@ class NginxHostProvider(Provider[CustomObject]):
         oldest = min(named, key=lambda item: (item.meta.created, item.meta.key), default=None)
         return oldest.meta.namespace if oldest else ""
 
-    def _withdraw(self, owner: ObjectKey) -> None:
-        super()._withdraw(owner)
-        self._world.desired.assign(owner, "")
-
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         """Never called: a host is not an object; `evaluate` finds its Ingresses by its name."""
         raise NotImplementedError
 

@@ -13,7 +13,7 @@ from apisix_ingress.model.kinds import table
 from apisix_ingress.model.kinds.resource import Resource, imported
 from apisix_ingress.model.objects import CustomObject, Meta
 from providers.core.base import Provider
-from tests.unit.translation.objects import OPTIONS, reported, world
+from tests.unit.translation.objects import OPTIONS, protected_by, reported, world
 
 GUIDE = Path(crds.__file__).parents[1] / "docs/how-to/add-a-kind.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_the_example_is_translated(row: Resource) -> None:
     assert record.body["plugins"] == {"response-rewrite": {"headers": {"set": {"X-Frame-Options": "DENY"}}}}
     broken = translate(replace(obj, spec={"headers": 5}), world().view(), OPTIONS)
     assert reported(broken) == ["error InvalidSpec spec.headers"]
-    assert [hold.names for hold in broken.holds] == [{record.name}]
+    assert [hold.names for hold in protected_by(broken)] == [{record.name}]
 
 
 def test_the_files_that_the_guide_names_exist() -> None:

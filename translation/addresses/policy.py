@@ -18,16 +18,14 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
         port: The destination port; None: any port, or unknown.
     """
     if found := refusal(scope.options, host, port):
-        scope.error("AddressRefused", path, _rejection(host, found.what, found.setting))
-        scope.forbidden = True
+        scope.forbid("AddressRefused", path, _rejection(host, found.what, found.setting))
         return False
     if what := objection(scope, host):
         asks = what.endswith(NEEDS_GRANT)
         message = f"{host!r} is {what}; add one, or use another host" if asks else _rejection(host, what, BY_PRESET)
-        scope.error("ForeignAddress", path, message)
         # An address may get another owner without an edit of the object: records published with it must then be
         # withdrawn.
-        scope.forbidden = scope.revoked = True
+        scope.revoke("ForeignAddress", path, message)
         return False
     if scope.options.external_addresses != "allow":
         scope.destinations[Destination(scope.kind, scope.namespace, host)] = None

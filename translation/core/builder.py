@@ -12,12 +12,13 @@ from apisix_ingress.model.lazy import lazy
 from apisix_ingress.model.network.host_claims import MOST_NAMES, has_too_many
 from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.model.records import NO_NAMES, Record, references
-from apisix_ingress.state.claims import UpstreamClaim
+from apisix_ingress.state.claims import UpstreamClaim, weakened
 from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.view import View
 from translation.core.context import Context
+from translation.core.holds import holds_by_name
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import KeepLast, Outcome, Published, Withdrawn
 from translation.core.text_checks import check_record
 from translation.hosts.host_owners import NOT_OWNED, HostOwners
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Builder(Context):
-    """Records, claims, holds and problems of one object."""
+    """Records, claims and problems of one object, and the names of its records."""
 
     def __init__(self, meta: Meta, view: View, options: Options) -> None:
         super().__init__(meta.kind, meta.namespace, view, options)
@@ -39,8 +40,8 @@ class Builder(Context):
         self.plugin_configs: dict[ObjectKey, Context] = {}
         self._records: list[Record] = []
         self._claims: dict[UpstreamClaim, None] = {}
-        self._holds: list[Hold] = []
-        self._kept: dict[RecordKey, FrozenJson] = {}
+        self._protected: list[Hold] = []
+        self._carried_over: dict[RecordKey, FrozenJson] = {}
         self._meant: dict[RecordKey, str] = {}
 
     @lazy
@@ -70,8 +71,7 @@ class Builder(Context):
         if self.options.host_ownership == "shared" or not has_too_many(obj):
             return False
         message = f"has more than {MOST_NAMES} hosts, including the wildcards over them; split the object"
-        self.error("TooManyHosts", "spec", message)
-        self.revoked = True
+        self.revoke("TooManyHosts", "spec", message)
         return True
 
     def new_body(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
@@ -91,7 +91,10 @@ class Builder(Context):
         meant = NO_NAMES
         if self._meant:
             meant = {key: self._meant[key] for key in references(kind, body) if key in self._meant} or NO_NAMES
-        record = Record(RecordKey(kind, body["id"]), name, body, None, existing_only, meant)
+        self.add(Record(RecordKey(kind, body["id"]), name, body, None, existing_only, meant))
+
+    def add(self, record: Record) -> None:
+        """Add a record whose body has no id, or that belongs to some clusters only."""
         self._records.append(record)
         self.enlarge(record.size)
 
@@ -115,29 +118,33 @@ class Builder(Context):
     ) -> None:
         """Protect records in a gateway from deletion while the object has errors."""
         if prefix or ids or names:
-            self._holds.append(Hold(kind, prefix, ids, names))
+            self._protected.append(Hold(kind, prefix, ids, names))
 
-    def keep(self, key: RecordKey, **fields: object) -> None:
+    def carry_over(self, key: RecordKey, **fields: object) -> None:
         """Keep the last published version of a record, except for these fields."""
-        self._kept[key] = fields
+        self._carried_over[key] = fields
 
-    def finish(self) -> Translation:
-        """Return the translation: everything, or after an error the holds and claims that protect the previous records.
-
-        Content that the settings reject is not protected: a gateway may have it from a time when it was allowed.
-        """
-        problems, holds = tuple(dict.fromkeys(self.problems)), tuple(self._holds)
-        if self.revoked or self.forbidden:
-            return Translation(problems=problems, revoked=self.revoked, refused=holds)
-        if problems and any(problem.severity == "error" for problem in problems):
-            return Translation((), tuple(claim._replace(weak=True) for claim in self._claims), problems, holds)
-        return Translation(
+    def finish(self) -> Outcome:
+        """Return the outcome: everything is published, or nothing after an error."""
+        problems, protected = tuple(dict.fromkeys(self.problems)), tuple(self._protected)
+        if self.withdrawal:
+            return Withdrawn(self.withdrawal, problems=problems, deletable=self._deletable())
+        if self.has_refused_content:
+            return KeepLast(problems=problems, deletable=self._deletable())
+        if any(problem.severity == "error" for problem in problems):
+            return KeepLast(protected, weakened(self._claims), problems=problems)
+        is_partial = any(problem.code == NOT_OWNED for problem in problems)
+        is_renamed = any(record.key.kind == "consumers" for record in self._records)
+        return Published(
             tuple(self._records),
             tuple(self._claims),
-            problems,
-            holds,
-            refused=holds if problems and any(problem.code == NOT_OWNED for problem in problems) else None,
-            references=frozenset(self.references),
-            destinations=frozenset(self.destinations),
-            kept=self._kept,
+            protected,
+            frozenset(self.references),
+            frozenset(self.destinations),
+            self._carried_over,
+            problems=problems,
+            deletable=self._deletable() if is_partial or is_renamed else (),
         )
+
+    def _deletable(self) -> tuple[Hold, ...]:
+        return (*holds_by_name(self.meta.key), *self._protected)

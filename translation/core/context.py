@@ -81,12 +81,12 @@ class Context:
         self._reported: dict[Severity, int] = {}
         self.references: dict[Reference, None] = {}
         """References that depend on a grant."""
-        self.revoked = False
-        """Whether a reference lacks its grant: records published through it must be withdrawn."""
+        self.withdrawal = ""
+        """Why not even the last version of the object may stay: a permission is missing. Empty if it may."""
+        self.has_refused_content = False
+        """Whether the object contains something that the settings refuse."""
         self.reviewed = 0
         """How much of the object's plugins has been reviewed."""
-        self.forbidden = False
-        """Whether the object contains something that the settings refuse."""
 
     def within(self, kind: str, namespace: str) -> Context:
         """Return the context of another object that this one depends on; it shares the Services already followed."""
@@ -97,6 +97,16 @@ class Context:
     def error(self, code: str, path: str, message: str) -> None:
         """Report a problem that prevents the object from being published."""
         self._note(code, path, message, "error")
+
+    def forbid(self, code: str, path: str, message: str) -> None:
+        """Report content that the settings refuse: a gateway may have it from a time when it was permitted."""
+        self._note(code, path, message, "error")
+        self.has_refused_content = True
+
+    def revoke(self, code: str, path: str, message: str) -> None:
+        """Report content that the settings refuse, and that the last version of the object must not have either."""
+        self.forbid(code, path, message)
+        self.withdrawal = self.withdrawal or message
 
     def degrade(self, code: str, path: str, message: str) -> None:
         """Report a problem that makes the condition of a published object False."""
@@ -113,8 +123,8 @@ class Context:
             self.problems.append(Problem(problem.code, text, path, problem.severity, problem.origin or source))
         self.references |= other.references
         self.destinations |= other.destinations
-        self.revoked |= other.revoked
-        self.forbidden |= other.forbidden
+        self.withdrawal = self.withdrawal or other.withdrawal
+        self.has_refused_content |= other.has_refused_content
 
     def report_invalid_spec(self, error: SpecError) -> None:
         """Report each mistake of a spec that does not fit its kind."""
@@ -152,7 +162,7 @@ class Context:
             return False
         if self.is_granted(self.kind, self.namespace, target):
             return False
-        self.revoked = True
+        self.withdrawal = "a reference to another namespace needs a ReferenceGrant"
         return True
 
     def is_granted(self, kind: str, namespace: str, target: ObjectKey) -> bool:

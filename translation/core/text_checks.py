@@ -83,7 +83,7 @@ def check_secret(scope: Context, secret: Secret, key: str, text: str, path: str)
 
 def check_record(scope: Context, kind: RecordKind, body: Mapping[str, Any]) -> None:
     """Report references to secrets that only arose while a record was generated, as in the value of a header."""
-    if scope.options.secret_references == "allow" or scope.forbidden:
+    if scope.options.secret_references == "allow" or scope.has_refused_content:
         return
     for place in _texts(_Place(body)):
         if _REFERENCE.match(place.value):
@@ -157,8 +157,7 @@ def _refuse_reference(scope: Context, path: str, what: str) -> None:
         f"{what}refers to an environment variable or a secret of the gateway, which the setting"
         " kubernetes.secret_references: refuse forbids; write the value, or read it from a Secret"
     )
-    scope.error("SecretReferenceRefused", path, message)
-    scope.forbidden = True
+    scope.forbid("SecretReferenceRefused", path, message)
 
 
 def _dotted(path: Path) -> str:

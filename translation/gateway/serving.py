@@ -12,7 +12,7 @@ from apisix_ingress.model.kinds.resource import imported
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 
 class _Kind(NamedTuple):
@@ -74,7 +74,7 @@ def why_not_served(obj: CustomObject, view: View, options: Options) -> str:
     return "" if imported(kind.condition)(obj, view, options) else kind.otherwise
 
 
-def translate_served(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_served(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the translation of an object that is served."""
-    found: Translation = imported(_KINDS[obj.meta.kind].translator)(obj, view, options)
+    found: Outcome = imported(_KINDS[obj.meta.kind].translator)(obj, view, options)
     return found

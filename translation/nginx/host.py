@@ -11,7 +11,7 @@ from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import NOT_SERVED, Outcome
 from translation.nginx.certificates import (
     add_certificate,
     client_check,
@@ -46,12 +46,12 @@ _ALIAS_PRIORITY = 3 * HIGHEST * _STEP
 _LABEL = r"^[A-Za-z0-9_-]+\."
 
 
-def translate_host(host: str, view: View, options: Options, nginx: NginxOptions) -> Translation | None:
-    """Return the records of a host, or None if no Ingress serves it."""
+def translate_host(host: str, view: View, options: Options, nginx: NginxOptions) -> Outcome:
+    """Return the records of a host; it is not served if no Ingress names it."""
     sources = sources_of_host(view, options, nginx, host)
     server = build_server(host, sources)
     if server is None:
-        return None
+        return NOT_SERVED
     builder = Builder(Meta(KIND, "", host), view, options)
     builder.protect("routes", prefix=names.nginx_prefix(host))
     canaries = canaries_at(builder, nginx, server)

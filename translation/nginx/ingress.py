@@ -13,7 +13,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.ingress_spec import parse_ingress
 from translation.nginx.effects.protection.required_objects import closings
 from translation.nginx.options import NginxOptions
@@ -37,7 +37,7 @@ NO_EFFECT = "NginxNoEffect"
 
 def judge_ingress(
     item: CustomObject, view: View, options: Options, nginx: NginxOptions, *, shows_others: bool = True
-) -> Translation:
+) -> Outcome:
     """Return the problems of an Ingress: why it or one of its paths is not served, and what differs.
 
     Args:

@@ -73,8 +73,7 @@ def refuse_code(scope: Context, what: str, path: str) -> None:
     """Report a field that contains the user's code if the settings reject it."""
     if scope.options.code_plugins == "refuse":
         message = f"{what} is rejected by the controller's setting kubernetes.code_plugins: refuse; remove it"
-        scope.error("CodeRefused", path, message)
-        scope.forbidden = True
+        scope.forbid("CodeRefused", path, message)
 
 
 def _check(scope: Context, name: str, config: Any, path: str) -> None:

@@ -178,8 +178,7 @@ def _check_discovery(scope: Context, discovery: Discovery, path: str) -> None:
         what = (
             f"{discovery.type!r} discovers nodes that cannot be checked, which is rejected by the controller's setting"
         )
-        scope.error("AddressRefused", f"{path}.type", f"{what} {BY_PRESET}; use dns, or backends")
-        scope.forbidden = True
+        scope.forbid("AddressRefused", f"{path}.type", f"{what} {BY_PRESET}; use dns, or backends")
     elif discovery.type == "dns":
         _check_dns(scope, discovery.service_name, f"{path}.serviceName")
 
@@ -191,10 +190,9 @@ def _check_dns(scope: Context, name: str, path: str) -> None:
     named = host if has_port else name
     if is_in_cluster(scope, named):
         # Its endpoints may change while these settings are invalid and the last valid ones stay.
-        scope.error(
+        scope.revoke(
             "AddressRefused", path, f"{named!r} is a name of the Kubernetes cluster; use its Service in backends"
         )
-        scope.forbidden = scope.revoked = True
     else:
         check_address(scope, named, path, port=int(port[:6]) if has_port else None)
 
@@ -216,8 +214,8 @@ def _checks(scope: Context, checks: HealthCheck, path: str) -> JsonObject:
 def _active(scope: Context, check: ActiveCheck, path: str) -> JsonObject:
     if check.port is not None and check.port in scope.options.guarded_ports:
         # Nodes are checked for the port of requests; probes would use another one.
-        scope.error("AddressRefused", f"{path}.port", f"{check.port} is a port of an internal address; use another one")
-        scope.forbidden = True
+        message = f"{check.port} is a port of an internal address; use another one"
+        scope.forbid("AddressRefused", f"{path}.port", message)
     return {
         "type": check.type,
         **present(

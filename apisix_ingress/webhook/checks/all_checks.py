@@ -25,6 +25,7 @@ from apisix_ingress.webhook.review import ALLOWED, Review, Verdict, mapping
 from apisix_ingress.webhook.schemas.plugin_configs import Books, check_plugins, plugin_uses
 from crds import KINDS
 from translation.core.options import Options
+from translation.core.outcome import records_of
 from translation.core.scope import is_ours
 from translation.core.translators import translate
 from translation.hosts.certificate_conflicts import CONFLICT
@@ -138,18 +139,18 @@ class Checks:
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
         tracked = TrackedAnnotations(item.meta.annotations)
         watched = replace(item, meta=replace(item.meta, annotations=tracked))
-        translation = translate(watched, view, self.options, self.now())
+        outcome = translate(watched, view, self.options, self.now())
         taken = taken_hosts(item, old, self.world.view(), self.options) if self.shows_others else ()
         conflicts = (*host_conflicts(item, old, view, self.options), *taken)
         # A denied mistake is not repeated in the controller's wording.
         problems = [
-            problem for problem in translation.problems if not (conflicts and problem.code in (CONFLICT, NOT_OWNED))
+            problem for problem in outcome.problems if not (conflicts and problem.code in (CONFLICT, NOT_OWNED))
         ]
         if not self.shows_others:
             problems = [problem for problem in problems if _is_of_itself(problem)]
         denials = [str(problem) for problem in problems if _is_denied(problem)]
         warnings = [str(problem) for problem in problems if not _is_denied(problem)]
-        uses = plugin_uses(item, view, self.options, translation.records)
+        uses = plugin_uses(item, view, self.options, records_of(outcome))
         plugins = check_plugins(uses, self.books(), self.unknown)
         warnings += [*_notes(item, self.options), *plugins.warnings]
         if RESOURCES[item.meta.kind].annotated:

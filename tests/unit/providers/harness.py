@@ -15,6 +15,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject, Secret, Service
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
+from apisix_ingress.state.claims import weakened
 from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
@@ -26,7 +27,7 @@ from providers.pod import PodProvider
 from tests.factories import make_claim, make_custom, make_key, make_record
 from tests.fakes.clock import FakeClock
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published
 
 KINDS = ("Namespace", "Pod", "Service", "EndpointSlice", "Secret", "ApisixRoute")
 
@@ -48,7 +49,7 @@ class Routes(Provider[CustomObject]):
     workers = 1
     translated: dict[str, int]
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
+    def translate(self, item: CustomObject, view: View) -> Outcome:
         self.translated = {**getattr(self, "translated", {})}
         self.translated[item.meta.name] = self.translated.get(item.meta.name, 0) + 1
         namespace, spec = item.meta.namespace, item.spec
@@ -63,15 +64,16 @@ class Routes(Provider[CustomObject]):
             self._router.enqueue(item.meta.key)
         reported = [Problem("Bad", spec["error"])] if "error" in spec else []
         reported += [Problem("Odd", spec["warning"], severity="warning")] if "warning" in spec else []
-        return Translation(
-            records=tuple(
-                make_record(name, id=view.record_id("routes", name), body={"uri": uri, **spec.get("body", {})})
-                for name, uri in spec.get("records", {}).items()
-            ),
-            claims=tuple(make_claim(service) for service in spec.get("claims", ())),
-            problems=(*missing, *reported),
-            holds=(Hold("routes", f"{namespace}_{item.meta.name}_"),),
+        problems = (*missing, *reported)
+        claims = tuple(make_claim(service) for service in spec.get("claims", ()))
+        protected = (Hold("routes", f"{namespace}_{item.meta.name}_"),)
+        if any(problem.severity == "error" for problem in problems):
+            return KeepLast(protected, weakened(claims), problems=problems)
+        records = tuple(
+            make_record(name, id=view.record_id("routes", name), body={"uri": uri, **spec.get("body", {})})
+            for name, uri in spec.get("records", {}).items()
         )
+        return Published(records, claims, protected, problems=problems)
 
 
 class Services(Provider[Service]):
@@ -89,10 +91,10 @@ class Services(Provider[Service]):
         """The namespaces of Services that were translated."""
         return []
 
-    def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Translation | None:
+    def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Outcome:
         claims = view.claims_on(key)
         if not claims:
-            return None
+            return NOT_SERVED
         self.translated += 1
         self.seen.append(key.namespace)
         if key.namespace == self.slow:
@@ -102,9 +104,9 @@ class Services(Provider[Service]):
         id_ = view.record_id("upstreams", name)
         body = {"nodes": [item.cluster_ip] if item else []}
         weak = all(claim.weak for _, claim in claims)
-        return Translation((make_record(name, kind="upstreams", id=id_, body=body, existing_only=weak),))
+        return Published((make_record(name, kind="upstreams", id=id_, body=body, existing_only=weak),))
 
-    def translate(self, item: Service, view: View) -> Translation:
+    def translate(self, item: Service, view: View) -> Outcome:
         raise AssertionError("evaluate translates Services, whether or not they exist")
 
 

@@ -13,7 +13,7 @@ from tests.unit.translation.nginx.objects import OPTIONS as NGINX
 from tests.unit.translation.nginx.objects import ingress
 from tests.unit.translation.objects import service
 from tests.unit.translation.settling import bodies, prepare
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.nginx.options import host_key
 
 HOST = host_key("shop.test")
@@ -50,7 +50,7 @@ def test_a_host_whose_translation_crashes_keeps_its_routes(monkeypatch: pytest.M
     loop.settle()
     before = bodies(found)
 
-    def crash(self: NginxHostProvider, key: ObjectKey, item: object, view: View) -> Translation:
+    def crash(self: NginxHostProvider, key: ObjectKey, item: object, view: View) -> Outcome:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(NginxHostProvider, "evaluate", crash)

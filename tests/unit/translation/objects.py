@@ -18,9 +18,10 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
+from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.world import World
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import KeepLast, Outcome, Published, records_of
 
 OPTIONS = Options()
 
@@ -132,12 +133,17 @@ def pem(serial: int = 1, *, names: tuple[str, ...] = ("a.example.com",)) -> Pem:
     )
 
 
-def reported(translation: Translation) -> list[str]:
+def reported(outcome: Outcome) -> list[str]:
     """Return the problems in short: severity, code and path."""
-    return [f"{item.severity} {item.code} {item.path}".rstrip() for item in translation.problems]
+    return [f"{item.severity} {item.code} {item.path}".rstrip() for item in outcome.problems]
 
 
-def bodies(translation: Translation) -> list[JsonObject]:
+def protected_by(outcome: Outcome) -> tuple[Hold, ...]:
+    """Return the records in gateways that an outcome protects, or would protect if a policy rejected it."""
+    return outcome.protected if isinstance(outcome, Published | KeepLast) else ()
+
+
+def bodies(outcome: Outcome) -> list[JsonObject]:
     """Return the bodies of the records without the fields that every record has."""
     common = ("id", "name", "desc", "labels")
-    return [{key: value for key, value in record.body.items() if key not in common} for record in translation.records]
+    return [{key: value for key, value in record.body.items() if key not in common} for record in records_of(outcome)]

@@ -10,11 +10,11 @@ from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import OPTIONS, get, make, world
+from tests.unit.translation.objects import OPTIONS, get, make, protected_by, world
 from tests.unit.translation.settling import bodies, problems, settle
 from translation.cluster_config import admin_address, translate_cluster_config
 from translation.core.options import Options
-from translation.core.result import NOTHING, Translation
+from translation.core.outcome import NOTHING, Outcome, records_of
 
 
 def config(name: str = "default", **monitoring: Any) -> JsonObject:
@@ -25,17 +25,17 @@ def rule(plugin: str) -> JsonObject:
     return make("ApisixGlobalRule", "rule", spec={"plugins": [{"name": plugin}]})
 
 
-def translate(found: World, name: str = "default", *, options: Options = OPTIONS) -> Translation:
+def translate(found: World, name: str = "default", *, options: Options = OPTIONS) -> Outcome:
     return translate_cluster_config(get(found, "ApisixClusterConfig", name, ""), found.view(), options)
 
 
 def test_the_rule_goes_only_to_the_cluster_with_its_name() -> None:
     options = Options(clusters=frozenset({"east", "west"}))
     got = translate(world(config("east", prometheus={"enable": True})), "east", options=options)
-    (record,) = got.records
+    (record,) = records_of(got)
     assert (record.name, record.clusters) == ("east", frozenset({"east"}))
     assert record.body == {"id": record.key.id, "plugins": {"prometheus": {}}}
-    assert [(hold.kind, hold.names) for hold in got.holds] == [("global_rules", frozenset({record.name}))]
+    assert [(hold.kind, hold.names) for hold in protected_by(got)] == [("global_rules", frozenset({record.name}))]
 
 
 def test_an_object_not_named_like_a_cluster_yields_no_record() -> None:
@@ -53,13 +53,13 @@ def test_an_object_not_named_like_a_cluster_yields_no_record() -> None:
 )
 def test_enabled_features_are_plugins(monitoring: JsonObject, plugins: JsonObject) -> None:
     got = translate(world(config(**monitoring)))
-    assert [record.body["plugins"] for record in got.records] == [plugins]
+    assert [record.body["plugins"] for record in records_of(got)] == [plugins]
 
 
 def test_a_broken_spec_keeps_the_published_records() -> None:
     got = translate(world(config(prometheus={"enable": "yes"})))
-    assert got.records == ()
-    assert len(got.holds) == 1
+    assert records_of(got) == ()
+    assert len(protected_by(got)) == 1
     assert [(problem.code, problem.path) for problem in got.problems] == [
         ("InvalidSpec", "spec.monitoring.prometheus.enable")
     ]
@@ -73,7 +73,7 @@ def admin(**fields: str) -> World:
     return world(make("ApisixClusterConfig", "default", namespace="", spec={"admin": fields}))
 
 
-def found(got: Translation) -> list[tuple[str, str, str]]:
+def found(got: Outcome) -> list[tuple[str, str, str]]:
     return [(problem.code, problem.path, problem.severity) for problem in got.problems]
 
 
@@ -130,13 +130,13 @@ def test_a_plugin_of_a_global_rule_is_left_to_it() -> None:
         "plugin prometheus is skipped: ApisixGlobalRule default/rule already sets it, "
         "and APISIX allows a plugin in one global rule only; remove one"
     )
-    assert [record.body["plugins"] for record in got.records] == [{"skywalking": {}}]
+    assert [record.body["plugins"] for record in records_of(got)] == [{"skywalking": {}}]
     assert got.problems == (Problem("Conflicted", message, "spec.monitoring.prometheus", "degraded"),)
 
 
 def test_without_a_remaining_plugin_there_is_no_rule() -> None:
     got = translate(world(config(prometheus={"enable": True}), rule("prometheus")))
-    assert (got.records, [problem.code for problem in got.problems]) == ((), ["Conflicted"])
+    assert (records_of(got), [problem.code for problem in got.problems]) == ((), ["Conflicted"])
 
 
 def test_the_provider_ignores_objects_without_a_cluster_of_their_name() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.problem import Problem
-from tests.unit.translation.objects import OPTIONS, get, make, world
+from tests.unit.translation.objects import OPTIONS, get, make, protected_by, world
 from tests.unit.translation.settling import bodies, problems, settle
 from translation.consumer import translate_consumer
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, records_of
 
 
 def consumer(name: str = "jack", *, namespace: str = "default", created: str = "", **spec: Any) -> JsonObject:
@@ -38,17 +38,17 @@ def cred(data: Mapping[str, str]) -> JsonObject:
     return make("Secret", "cred", stringData=data)
 
 
-def translate(*objects: JsonObject, name: str = "jack", options: Options = OPTIONS) -> Translation:
+def translate(*objects: JsonObject, name: str = "jack", options: Options = OPTIONS) -> Outcome:
     found = world(*objects)
     return translate_consumer(get(found, "ApisixConsumer", name), found.view(), options)
 
 
-def plugins(translation: Translation) -> Any:
-    (record,) = translation.records
+def plugins(translation: Outcome) -> Any:
+    (record,) = records_of(translation)
     return record.body["plugins"]
 
 
-def codes(translation: Translation) -> list[tuple[str, str, str]]:
+def codes(translation: Outcome) -> list[tuple[str, str, str]]:
     return [(problem.severity, problem.code, problem.path) for problem in translation.problems]
 
 
@@ -122,7 +122,7 @@ def test_a_consumer_that_lost_its_credentials_is_published_without_them(spec: Js
 def test_labels_and_the_name_of_the_controller_are_on_the_record() -> None:
     found = inline("keyAuth", key="k")
     found["metadata"]["labels"] = {"team": "blue", "managed-by": "me"}
-    (record,) = translate(found, options=Options(controller_name="other")).records
+    (record,) = records_of(translate(found, options=Options(controller_name="other")))
     want = {"team": "blue", "managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "other"}
     assert record.body["labels"] == want
     assert (str(record.key), record.name) == ("consumers/default_jack", "default_jack")
@@ -130,8 +130,8 @@ def test_labels_and_the_name_of_the_controller_are_on_the_record() -> None:
 
 def test_the_hold_names_the_consumer_even_if_the_spec_is_broken() -> None:
     got = translate(consumer(authParameter={"keyAuth": {}}))
-    assert got.records == ()
-    assert [(hold.kind, hold.ids) for hold in got.holds] == [("consumers", frozenset({"default_jack"}))]
+    assert records_of(got) == ()
+    assert [(hold.kind, hold.ids) for hold in protected_by(got)] == [("consumers", frozenset({"default_jack"}))]
     assert codes(got) == [("error", "InvalidSpec", "spec.authParameter.keyAuth")]
 
 
@@ -139,7 +139,7 @@ def test_the_hold_names_the_consumer_even_if_the_spec_is_broken() -> None:
 def test_a_username_that_gateways_reject_makes_the_condition_false(name: str) -> None:
     got = translate(consumer(name, authParameter={"keyAuth": {"value": {"key": "k"}}}), name=name)
     assert codes(got) == [("degraded", "InvalidUsername", "metadata.name")]
-    assert [record.key.id for record in got.records] == [f"default_{name}"]
+    assert [record.key.id for record in records_of(got)] == [f"default_{name}"]
 
 
 def test_the_older_of_two_objects_with_one_username_wins() -> None:
@@ -157,7 +157,7 @@ def test_a_missing_secret_keeps_the_object_from_being_published() -> None:
     got = translate(from_secret("keyAuth"))
     message = "Secret default/cred does not exist; create it or correct the name"
     path = "spec.authParameter.keyAuth.secretRef.name"
-    assert (got.records, got.problems) == ((), (Problem("SecretNotFound", message, path),))
+    assert (records_of(got), got.problems) == ((), (Problem("SecretNotFound", message, path),))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_secret_that_lacks_something_keeps_the_object_from_being_published(
     got = translate(from_secret(method), cred(data))
     path = f"spec.authParameter.{method}.secretRef.name"
     want = Problem("InvalidSecret", f"Secret default/cred: {message}", path)
-    assert (got.records, got.problems) == ((), (want,))
+    assert (records_of(got), got.problems) == ((), (want,))
 
 
 def test_all_missing_keys_of_a_secret_are_reported_together() -> None:
@@ -206,7 +206,7 @@ def test_a_value_that_is_not_text_keeps_the_object_from_being_published() -> Non
     got = translate(from_secret("keyAuth"), binary)
     message = "Secret default/cred: the value of key is not UTF-8; replace it"
     path = "spec.authParameter.keyAuth.secretRef.name"
-    assert (got.records, got.problems) == ((), (Problem("InvalidSecret", message, path),))
+    assert (records_of(got), got.problems) == ((), (Problem("InvalidSecret", message, path),))
 
 
 def test_a_broken_secret_is_reported_together_with_a_broken_plugin() -> None:
@@ -281,7 +281,7 @@ def test_a_jwt_key_that_current_gateways_miss_is_reported(value: dict[str, str],
     got = translate(inline("jwtAuth", key="k", **value))
     path = "spec.authParameter.jwtAuth.value"
     assert got.problems == (Problem("JwtKeyMissing", message, path, "warning"),)
-    assert len(got.records) == 1
+    assert len(records_of(got)) == 1
 
 
 def test_no_message_holds_a_value_of_a_secret() -> None:

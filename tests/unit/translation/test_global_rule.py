@@ -11,10 +11,10 @@ from apisix_ingress.model.keys import IndexKey
 from apisix_ingress.model.kinds.indexes import PLUGIN_INDEX
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import OPTIONS, get, make, secret, world
+from tests.unit.translation.objects import OPTIONS, get, make, protected_by, secret, world
 from tests.unit.translation.settling import bodies, problems, settle
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, records_of
 from translation.global_rule import translate_global_rule
 
 
@@ -27,20 +27,18 @@ def rule(
     return result
 
 
-def translate(
-    found: World, name: str = "rule", *, options: Options = OPTIONS, namespace: str = "default"
-) -> Translation:
+def translate(found: World, name: str = "rule", *, options: Options = OPTIONS, namespace: str = "default") -> Outcome:
     return translate_global_rule(get(found, "ApisixGlobalRule", name, namespace), found.view(), options)
 
 
-def plugins(translation: Translation) -> Any:
-    (record,) = translation.records
+def plugins(translation: Outcome) -> Any:
+    (record,) = records_of(translation)
     return record.body["plugins"]
 
 
 def test_a_record_has_only_its_id_and_plugins() -> None:
     got = translate(world(rule("rule", {"name": "cors", "config": {"max_age": 5}})))
-    (record,) = got.records
+    (record,) = records_of(got)
     assert record.body == {"id": record.key.id, "plugins": {"cors": {"max_age": 5}}}
     assert (record.name, record.clusters, got.problems) == ("default_rule", None, ())
 
@@ -48,17 +46,17 @@ def test_a_record_has_only_its_id_and_plugins() -> None:
 def test_the_hold_names_the_rule_even_if_the_spec_is_broken() -> None:
     whole = translate(world(rule()))
     broken = translate(world(make("ApisixGlobalRule", "rule", spec={})))
-    (record,) = whole.records
-    assert broken.records == ()
+    (record,) = records_of(whole)
+    assert records_of(broken) == ()
     assert [problem.path for problem in broken.problems] == ["spec.plugins"]
-    assert broken.holds == whole.holds
-    assert [hold.names for hold in whole.holds] == [frozenset({record.name})]
+    assert protected_by(broken) == protected_by(whole)
+    assert [hold.names for hold in protected_by(whole)] == [frozenset({record.name})]
 
 
 def test_a_missing_secret_keeps_the_rule_from_being_published() -> None:
     objects = [rule("rule", {"name": "echo", "secretRef": "absent"}, "cors")]
     got = translate(world(*objects))
-    assert (got.records, [problem.code for problem in got.problems]) == ((), ["SecretNotFound"])
+    assert (records_of(got), [problem.code for problem in got.problems]) == ((), ["SecretNotFound"])
     got = translate(world(*objects, secret("absent", body="b")))
     assert plugins(got) == {"echo": {"body": "b"}, "cors": {}}
 

@@ -18,13 +18,14 @@ from tests.unit.translation.objects import (
     ingress_rule,
     make,
     pem,
+    protected_by,
     reported,
     secret,
     service,
     world,
 )
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, Published, Withdrawn, records_of
 from translation.ingress import translate_ingress
 from translation.ingress_spec import Tls
 from translation.ingress_tls import pseudo_name
@@ -32,14 +33,14 @@ from translation.ingress_tls import pseudo_name
 ANNOTATION = "k8s.apisix.apache.org/"
 
 
-def translate(raw: JsonObject, *objects: JsonObject, options: Options = OPTIONS) -> Translation:
+def translate(raw: JsonObject, *objects: JsonObject, options: Options = OPTIONS) -> Outcome:
     found = world(raw, *objects)
     return translate_ingress(get(found, "Ingress", "ing"), found.view(), options)
 
 
 def routes(*rules: JsonObject, **fields: Any) -> list[JsonObject]:
     got = translate(ingress(*rules, **fields), service())
-    assert not got.failed, got.problems
+    assert isinstance(got, Published), got.problems
     return [{key: value for key, value in body.items() if key != "upstream_id"} for body in bodies(got)]
 
 
@@ -70,9 +71,9 @@ def test_regular_expression_is_matched_as_a_variable() -> None:
 @pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact"), ("ImplementationSpecific", "Prefix")])
 def test_exact_path_wins_over_a_prefix_of_the_same_text(kinds: tuple[str, str]) -> None:
     got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())
-    priorities = {tuple(record.body["uris"]): record.body.get("priority", 0) for record in got.records}
+    priorities = {tuple(record.body["uris"]): record.body.get("priority", 0) for record in records_of(got)}
     assert priorities == {("/a",): 1, ("/a", "/a/*"): 0}
-    assert len({record.key for record in got.records}) == 2
+    assert len({record.key for record in records_of(got)}) == 2
 
 
 @pytest.mark.parametrize("kinds", [("Prefix", "Prefix"), ("Exact", "Exact"), ("Exact", "ImplementationSpecific")])
@@ -80,7 +81,8 @@ def test_the_last_of_two_equal_paths_is_used_and_the_other_is_reported(kinds: tu
     rules = [ingress_rule("/a", kind, port=port) for kind, port in zip(kinds, (80, 81), strict=True)]
     got = translate(ingress(*rules), service(ports=[{"name": "a", "port": 80}, {"name": "b", "port": 81}]))
     assert reported(got) == ["warning PathTwice spec.rules[0].http.paths[0]"]
-    assert len(got.records) == 1
+    assert len(records_of(got)) == 1
+    assert isinstance(got, Published)
     assert [claim.port for claim in got.claims] == [81]
 
 
@@ -88,9 +90,9 @@ def test_the_last_of_two_equal_paths_is_used_and_the_other_is_reported(kinds: tu
 def test_the_last_of_two_path_types_keeps_the_record_name_of_1_8(kinds: tuple[str, str]) -> None:
     got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())
     alone = translate(ingress(ingress_rule("/a", kinds[1])), service())
-    assert got.records[1].key == alone.records[0].key
-    assert got.records[1].body["uris"] == alone.records[0].body["uris"]
-    assert len({record.key for record in got.records}) == 2
+    assert records_of(got)[1].key == records_of(alone)[0].key
+    assert records_of(got)[1].body["uris"] == records_of(alone)[0].body["uris"]
+    assert len({record.key for record in records_of(got)}) == 2
 
 
 def test_the_default_backend_receives_unmatched_requests() -> None:
@@ -117,6 +119,7 @@ def test_claims_carry_what_annotations_set() -> None:
         ingress(ingress_rule(port="http"), annotations=annotations), service(ports=[{"name": "http", "port": 80}])
     )
     target = ObjectKey("Service", "default", "web")
+    assert isinstance(got, Published)
     assert got.claims == (UpstreamClaim(target, 80, overrides=UpstreamOverrides(retries=0)),)
 
 
@@ -124,22 +127,23 @@ def test_services_of_another_namespace_may_be_named_unless_a_grant_is_needed() -
     raw = ingress(ingress_rule(), annotations={f"{ANNOTATION}svc-namespace": "b"})
     target = ObjectKey("Service", "b", "web")
     got = translate(raw, service(namespace="b"))
+    assert isinstance(got, Published)
     assert got.claims == (UpstreamClaim(target, 80, overrides=UpstreamOverrides()),)
     refused = translate(raw, service(namespace="b"), options=Options(cross_namespace="grant"))
     assert reported(refused) == ["error ServiceNotFound spec.rules[0].http.paths[0].backend.service.name"]
-    assert refused.claims == ()
+    assert isinstance(refused, Withdrawn)
 
 
 def test_spec_that_does_not_fit_is_reported_with_its_path() -> None:
     got = translate(ingress({"http": {"paths": [{"path": "/", "pathType": "Regex", "backend": {}}]}}))
     assert reported(got) == ["error InvalidSpec spec.rules[0].http.paths[0].pathType"]
-    (hold,) = got.holds
+    (hold,) = protected_by(got)
     assert hold.prefix == "ing_default_ing_"
 
 
 def test_null_counts_as_absent() -> None:
     got = translate(ingress({"host": None, "http": None}, tls=None, defaultBackend=None))
-    assert (got.records, got.problems) == ((), ())
+    assert (records_of(got), got.problems) == ((), ())
 
 
 def test_host_and_path_that_cannot_be_are_refused() -> None:
@@ -154,10 +158,10 @@ def test_the_longest_name_yields_a_valid_record_that_a_hold_finds() -> None:
     name = "w" * 253
     found = world(ingress(ingress_rule()) | {"metadata": {"name": name, "namespace": "default"}}, service())
     got = translate_ingress(get(found, "Ingress", name), found.view(), OPTIONS)
-    (record,) = got.records
+    (record,) = records_of(got)
     assert record.key.id == short_id(record.name)
     assert (len(record.name), len(record.body["name"])) == (274, 256)
-    assert [record.body["name"].startswith(hold.prefix) for hold in got.holds if hold.prefix] == [True]
+    assert [record.body["name"].startswith(hold.prefix) for hold in protected_by(got) if hold.prefix] == [True]
 
 
 def test_plugin_config_is_found_in_the_namespace_of_the_ingress() -> None:
@@ -188,14 +192,14 @@ def tls_secret(serial: int = 1, names: tuple[str, ...] = ("a.example.com",)) -> 
 def test_hosts_of_a_certificate(hosts: list[str], rules: list[JsonObject], want: list[str]) -> None:
     raw = ingress(*rules, tls=[{"hosts": hosts, "secretName": "cert"}])
     got = translate(raw, service(), tls_secret(5, ("san.example.com",)))
-    (ssl,) = [record for record in got.records if record.key.kind == "ssls"]
+    (ssl,) = [record for record in records_of(got) if record.key.kind == "ssls"]
     assert ssl.body["snis"] == want
     assert ssl.body["labels"] == {
         "managed-by": "apisix-ingress-controller",
         "meta_secret_name": "cert",
         "meta_secret_namespace": "default",
     }
-    assert got.holds[1].names == {ssl.name}
+    assert protected_by(got)[1].names == {ssl.name}
 
 
 def test_a_host_that_the_certificate_does_not_cover_is_reported() -> None:
@@ -213,14 +217,14 @@ def test_a_certificate_without_hosts_is_rejected() -> None:
 def test_an_entry_without_a_secret_is_ignored_and_reported() -> None:
     got = translate(ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"]}]), service())
     assert reported(got) == ["warning SecretNotNamed spec.tls[0].secretName"]
-    assert len(got.records) == 1
+    assert len(records_of(got)) == 1
 
 
 def test_bad_certificate_fails_the_whole_ingress() -> None:
     bad = secret("cert", tls__crt=pem(1).certificate, tls__key=pem(2).key)
     got = translate(ingress(ingress_rule(), tls=[{"secretName": "cert"}]), service(), bad)
     assert reported(got) == ["error InvalidCertificate spec.tls[0].secretName"]
-    assert got.records == ()
+    assert records_of(got) == ()
 
 
 def test_expired_certificate_of_an_ingress_is_published_with_a_warning() -> None:
@@ -232,4 +236,4 @@ def test_expired_certificate_of_an_ingress_is_published_with_a_warning() -> None
         for day in (1, 2)
     ]
     assert [reported(got) for got in translated] == [[], ["warning CertificateExpired spec.tls[0].secretName"]]
-    assert translated[0].records == translated[1].records
+    assert records_of(translated[0]) == records_of(translated[1])

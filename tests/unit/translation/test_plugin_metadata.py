@@ -10,9 +10,9 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
-from tests.unit.translation.objects import make, world
+from tests.unit.translation.objects import make, protected_by, world
 from tests.unit.translation.settling import METADATA_SOURCE, WITH_METADATA, bodies, problems, settle
-from translation.core.result import NOTHING, Translation
+from translation.core.outcome import NOTHING, Outcome, records_of
 from translation.plugin_metadata import translate_plugin_metadata
 
 PATH = "data[config.yaml]"
@@ -23,18 +23,18 @@ def config_map(text: str | None, *, name: str = "plugin-metadata", namespace: st
     return make("ConfigMap", name, namespace=namespace, data=data)
 
 
-def translate(text: str | None, **options: Any) -> Translation:
+def translate(text: str | None, **options: Any) -> Outcome:
     found = world(config_map(text))
     item = found.stores["ConfigMap"].get(METADATA_SOURCE)
     assert isinstance(item, ConfigMap)
     return translate_plugin_metadata(item, found.view(), replace(WITH_METADATA, **options))
 
 
-def records(translation: Translation) -> dict[str, Any]:
-    return {str(record.key): record.body for record in translation.records}
+def records(translation: Outcome) -> dict[str, Any]:
+    return {str(record.key): record.body for record in records_of(translation)}
 
 
-def codes(translation: Translation) -> list[tuple[str, str, str]]:
+def codes(translation: Outcome) -> list[tuple[str, str, str]]:
     return [(problem.severity, problem.code, problem.path) for problem in translation.problems]
 
 
@@ -53,7 +53,7 @@ def test_each_plugin_is_a_record_of_its_clusters() -> None:
         "plugin_metadata/http-logger": {"log_format": {"host": "$host"}},
         "plugin_metadata/datadog": {},
     }
-    assert [record.clusters for record in got.records] == [frozenset({"east", "west"}), frozenset({"east"})]
+    assert [record.clusters for record in records_of(got)] == [frozenset({"east", "west"}), frozenset({"east"})]
     assert got.problems == ()
 
 
@@ -132,7 +132,7 @@ def test_metadata_is_published_as_json_has_it() -> None:
 @pytest.mark.parametrize("start", ["- ", "- cluster: [\n- "])
 def test_what_a_document_names_is_held_even_if_it_is_broken(start: str) -> None:
     text = start + 'cluster: default\n  plugins:\n  - name: cors\n  - {"name": "http-logger"}\n'
-    assert [(hold.kind, hold.ids) for hold in translate(text).holds] == [
+    assert [(hold.kind, hold.ids) for hold in protected_by(translate(text))] == [
         ("plugin_metadata", frozenset({"cors", "http-logger"}))
     ]
 

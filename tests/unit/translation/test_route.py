@@ -16,6 +16,7 @@ from tests.unit.translation.objects import (
     get,
     make,
     pem,
+    protected_by,
     reported,
     route,
     rule,
@@ -26,13 +27,13 @@ from tests.unit.translation.objects import (
     world,
 )
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import KeepLast, Outcome, Published, records_of
 from translation.route import translate_route
 
 WEB = ObjectKey("Service", "default", "web")
 
 
-def translate(raw: JsonObject, *objects: JsonObject, options: Options = OPTIONS) -> Translation:
+def translate(raw: JsonObject, *objects: JsonObject, options: Options = OPTIONS) -> Outcome:
     found = world(raw, *objects)
     return translate_route(get(found, "ApisixRoute", "route"), found.view(), options)
 
@@ -59,20 +60,21 @@ def test_every_mistake_is_reported_and_nothing_is_published() -> None:
         "error SecretNotFound spec.http[1].plugins[0].secretRef",
         "error PluginConfigNotFound spec.http[1].plugin_config_name",
     ]
-    assert got.records == ()
+    assert records_of(got) == ()
 
 
 def test_failed_route_claims_weakly_what_its_earlier_records_may_need() -> None:
     other = ObjectKey("Service", "default", "x")
     backends = [{"serviceName": "x", "servicePort": 80}, {"serviceName": "x", "servicePort": "http"}]
     got = translate(route(rule(backends=backends)), service())
+    assert isinstance(got, KeepLast)
     assert got.claims == (UpstreamClaim(other, 80, weak=True),)
 
 
 def test_holds_distinguish_routes_and_stream_routes_of_an_object() -> None:
     stream = {"name": "s", "protocol": "TCP", "match": {"ingressPort": 9100}, "backend": {"serviceName": "web"}}
     got = translate(route(rule(), stream=[stream, {"name": 7}, "junk"]))
-    (routes, streams) = got.holds
+    (routes, streams) = protected_by(got)
     assert routes == Hold("routes", "default_route_")
     assert streams.kind == "stream_routes"
     assert streams.names == {"default_route_s_tcp"}
@@ -92,7 +94,7 @@ def test_spec_that_does_not_fit_still_claims_what_can_be_read() -> None:
     ]
     stream = [{"backend": {"serviceName": "tcp", "servicePort": 9000, "subset": 1}}]
     got = translate(make("ApisixRoute", "route", spec={"http": http, "stream": stream}))
-    assert got.failed
+    assert isinstance(got, KeepLast)
     assert got.claims == (
         UpstreamClaim(WEB, 80, "s", "service", weak=True),
         UpstreamClaim(ObjectKey("ApisixUpstream", "default", "ext"), weak=True),
@@ -121,6 +123,7 @@ def test_a_service_without_ports_is_reported() -> None:
 
 def test_external_name_needs_no_ports() -> None:
     got = translate(route(rule()), service(ports=[], type="ExternalName", externalName="a.example.com"))
+    assert isinstance(got, Published)
     assert got.claims == (UpstreamClaim(WEB, 80),)
     assert reported(got) == []
 
@@ -183,7 +186,7 @@ def test_subset_does_nothing_where_the_cluster_address_is_the_node() -> None:
     known = translate(route(rule(backends=[backend])), service(), upstream(subsets=[{"name": "s", "labels": {}}]))
     assert reported(unknown) == reported(known) == ["warning SubsetUnused spec.http[0].backends[0].serviceName"]
     assert "remove resolveGranularity" in unknown.problems[0].message
-    assert len(unknown.records) == 1
+    assert len(records_of(unknown)) == 1
 
 
 def test_subset_of_an_upstream_of_a_foreign_class_is_not_found() -> None:
@@ -241,14 +244,15 @@ def test_an_invalid_plugin_config_reports_it_in_its_own_status() -> None:
 def test_refused_code_of_a_route_is_not_protected_in_a_gateway() -> None:
     raw = route(rule(plugins=[{"name": "serverless-pre-function"}]))
     got = translate(raw, service(), options=Options(code_plugins="refuse"))
-    assert (got.failed, got.revoked, got.holds, got.claims) == (True, False, (), ())
+    assert isinstance(got, KeepLast)
+    assert (got.protected, got.claims) == ((), ())
 
 
 def test_weights_of_zero_throughout_are_reported() -> None:
     backends = [{"serviceName": "web", "servicePort": 80, "weight": 0} for _ in range(2)]
     got = translate(route(rule(backends=backends)), service())
     assert reported(got) == ["warning WeightsZero spec.http[0].backends"]
-    assert len(got.records) == 1
+    assert len(records_of(got)) == 1
 
 
 def test_external_upstream_of_a_foreign_class_is_not_found() -> None:
@@ -278,7 +282,7 @@ def test_stream_route_has_plugins_and_the_name_of_the_server() -> None:
         "plugins": [{"name": "mqtt-proxy", "config": {"x": 1}}],
     }
     got = translate(route(stream=[stream]), service())
-    (record,) = got.records
+    (record,) = records_of(got)
     assert record.name == "default_route_s_tcp"
     assert "name" not in record.body
     (body,) = bodies(got)
@@ -307,6 +311,7 @@ def test_name_with_a_control_character_is_refused() -> None:
 
 def test_an_empty_object_has_no_fields() -> None:
     got = translate(route())
+    assert isinstance(got, Published)
     assert (got.records, got.claims, got.problems) == ((), (), ())
 
 
@@ -326,7 +331,7 @@ def test_settings_are_judged_once_however_many_rules_refer_to_them(monkeypatch: 
     settings = make("ApisixUpstream", "web", spec={"retries": 1})
     found = world(service(), settings, out, make("ApisixRoute", "many", spec={"http": rules}))
     got = translate_route(get(found, "ApisixRoute", "many"), found.view(), OPTIONS)
-    assert (len(got.records), got.problems) == (8, ())
+    assert (len(records_of(got)), got.problems) == (8, ())
     assert judged == ["ApisixUpstreamSpec", "ApisixUpstreamSpec"]
 
 
@@ -350,7 +355,7 @@ def test_rule_has_no_name_that_a_path_of_an_ingress_elsewhere_may_have(
         ["spec.http[0].name"] if refused else []
     )
     desired = found.desired
-    desired.hold(Claimant("", ObjectKey("ApisixRoute", namespace, "victim")), got.holds)
+    desired.hold(Claimant("", ObjectKey("ApisixRoute", namespace, "victim")), protected_by(got))
     theirs = ingress_route_name("victim", "shop", "a.example.com", "/")
     assert not desired.is_held(RecordKey("routes", short_id(theirs)), theirs)
     own = f"{namespace}_victim_{name}"

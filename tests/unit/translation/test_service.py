@@ -10,18 +10,29 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Service
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import OPTIONS, bodies, claim, make, service, slice_of, upstream, world
+from tests.unit.translation.objects import (
+    OPTIONS,
+    bodies,
+    claim,
+    make,
+    service,
+    slice_of,
+    upstream,
+    world,
+)
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Published
 from translation.service import translate_service
 
 WEB = ObjectKey("Service", "default", "web")
 PORT_80 = UpstreamClaim(WEB, 80)
 
 
-def translate(found: World, options: Options = OPTIONS) -> Translation:
+def translate(found: World, options: Options = OPTIONS) -> Published:
     view = found.view()
-    return translate_service(WEB, view.get(Service, WEB), view, options)
+    outcome = translate_service(WEB, view.get(Service, WEB), view, options)
+    assert isinstance(outcome, Published)
+    return outcome
 
 
 def nodes(*objects: JsonObject, wanted: UpstreamClaim = PORT_80, options: Options = OPTIONS) -> list[str]:
@@ -201,7 +212,7 @@ def test_an_upstream_keeps_its_nodes_when_its_port_disappears() -> None:
     claim(found, "a", PORT_80, UpstreamClaim(WEB, 9000))
     got = translate(found)
     assert [record.name for record in got.records] == ["default_web_9000"]
-    assert got.kept == {web_80(found): {}}
+    assert got.carried_over == {web_80(found): {}}
 
 
 def web_80(found: World) -> RecordKey:
@@ -216,16 +227,16 @@ def test_bad_settings_keep_the_previous_record_except_for_its_nodes() -> None:
         found.stores[raw["kind"]].set(RESOURCES[raw["kind"]].decode(raw))
     got = translate(found)
     assert (got.records, got.problems) == ((), ())
-    (record,) = got.published(before)
+    (record,) = got.desired(before)
     want = dict(before[record.key].body) | {"nodes": [{"host": "10.1.0.7", "port": 8080, "weight": 100}]}
     assert record.body == want
-    assert got.published({}) == ()
+    assert got.desired({}) == ()
 
 
 def test_bad_settings_leave_nodes_alone_where_the_subset_is_not_known() -> None:
     found = world(service(), slice_of([READY]), upstream(retries=-1))
     claim(found, "a", UpstreamClaim(WEB, 80, "s"))
-    assert list(translate(found).kept.values()) == [{}]
+    assert list(translate(found).carried_over.values()) == [{}]
 
 
 def test_invalid_settings_of_one_port_do_not_affect_another() -> None:
@@ -236,21 +247,21 @@ def test_invalid_settings_of_one_port_do_not_affect_another() -> None:
     claim(found, "a", PORT_80, UpstreamClaim(WEB, 81))
     got = translate(found)
     assert [record.name for record in got.records] == ["default_web_81"]
-    assert got.kept == {web_80(found): {"nodes": []}}
+    assert got.carried_over == {web_80(found): {"nodes": []}}
 
 
-def test_kept_record_only_changes_in_fields_that_it_had() -> None:
+def test_record_that_is_carried_over_only_changes_in_fields_that_it_had() -> None:
     found = world(service(), upstream(discovery={"serviceName": "svc", "type": "dns"}))
     claim(found, "a", PORT_80)
     before = {record.key: record for record in translate(found).records}
-    got = Translation(kept={web_80(found): {"nodes": []}})
-    assert got.published(before) == tuple(before.values())
+    got = Published(carried_over={web_80(found): {"nodes": []}})
+    assert got.desired(before) == tuple(before.values())
 
 
 def test_holds_name_every_upstream_that_is_claimed() -> None:
     found = world()
     claim(found, "a", PORT_80)
-    (hold,) = translate(found).holds
+    (hold,) = translate(found).protected
     assert hold.names == {"default_web_80"}
 
 

@@ -16,10 +16,10 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.names import DESC
 from apisix_ingress.model.problem import Problem
 from tests.fakes.clock import FakeClock
-from tests.unit.translation.objects import OPTIONS, get, make, pem, secret, world
+from tests.unit.translation.objects import OPTIONS, get, make, pem, protected_by, secret, world
 from tests.unit.translation.settling import bodies, prepare, problems, settle
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, records_of
 from translation.tls import translate_tls
 
 LOCATION = {"name": "cert", "namespace": "default"}
@@ -40,19 +40,19 @@ def pair(name: str = "cert", *, namespace: str = "default", names: tuple[str, ..
     return secret(name, namespace=namespace, tls__crt=found.certificate, tls__key=found.key)
 
 
-def translate(*objects: JsonObject, options: Options = OPTIONS, now: datetime | None = None) -> Translation:
+def translate(*objects: JsonObject, options: Options = OPTIONS, now: datetime | None = None) -> Outcome:
     found = world(*objects)
     return translate_tls(get(found, "ApisixTls", "tls"), found.view(), options, now=now)
 
 
-def client(translation: Translation) -> Any:
-    (record,) = translation.records
+def client(translation: Outcome) -> Any:
+    (record,) = records_of(translation)
     return record.body["client"]
 
 
 def test_the_record_has_the_pair_and_its_source() -> None:
     got = translate(apisix_tls(), pair())
-    (record,) = got.records
+    (record,) = records_of(got)
     labels = {"managed-by": "apisix-ingress-controller", "meta_secret_name": "cert", "meta_secret_namespace": "default"}
     want = {
         "id": record.key.id,
@@ -67,15 +67,15 @@ def test_the_record_has_the_pair_and_its_source() -> None:
 
 
 def test_a_duplicate_host_is_sent_once() -> None:
-    (record,) = translate(apisix_tls(("a.example.com", "a.example.com")), pair()).records
+    (record,) = records_of(translate(apisix_tls(("a.example.com", "a.example.com")), pair()))
     assert record.body["snis"] == ["a.example.com"]
 
 
 def test_the_hold_names_the_record_even_if_the_spec_is_broken() -> None:
     whole, broken = translate(apisix_tls(), pair()), translate(apisix_tls(()), pair())
-    (record,) = whole.records
-    assert broken.holds == whole.holds
-    assert [hold.names for hold in broken.holds] == [frozenset({record.name})]
+    (record,) = records_of(whole)
+    assert protected_by(broken) == protected_by(whole)
+    assert [hold.names for hold in protected_by(broken)] == [frozenset({record.name})]
     assert [(problem.code, problem.path) for problem in broken.problems] == [("InvalidSpec", "spec.hosts")]
 
 
@@ -83,15 +83,15 @@ def test_a_pair_that_does_not_match_is_not_published() -> None:
     mixed = secret("cert", tls__crt=pem().certificate, tls__key=pem(2).key)
     got = translate(apisix_tls(), mixed)
     message = "Secret default/cert has a private key that belongs to another certificate: replace one of them"
-    assert (got.records, got.problems) == ((), (Problem("InvalidCertificate", message, "spec.secret"),))
+    assert (records_of(got), got.problems) == ((), (Problem("InvalidCertificate", message, "spec.secret"),))
 
 
 def test_a_secret_in_another_namespace_needs_a_grant_if_the_settings_require_it() -> None:
     spec = apisix_tls(secret={"name": "cert", "namespace": "certs"})
     foreign = pair(namespace="certs")
-    assert len(translate(spec, foreign).records) == 1
+    assert len(records_of(translate(spec, foreign))) == 1
     refused, missing = (translate(spec, *found, options=Options(cross_namespace="grant")) for found in ([foreign], []))
-    assert refused.records == ()
+    assert records_of(refused) == ()
     assert refused.problems == missing.problems
     assert [problem.code for problem in refused.problems] == ["SecretNotFound"]
 
@@ -141,7 +141,7 @@ def test_depth_and_exempt_paths_go_with_the_ca() -> None:
 def test_a_ca_that_cannot_be_used_keeps_the_object_from_being_published(data: dict[str, str], message: str) -> None:
     authority = make("Secret", "ca", stringData=data)
     got = translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), authority)
-    assert got.records == ()
+    assert records_of(got) == ()
     assert got.problems == (Problem("InvalidCertificate", message, "spec.client.caSecret"),)
 
 
@@ -182,14 +182,14 @@ def test_a_host_that_the_certificate_does_not_name_is_published_with_a_warning(
     got = translate(apisix_tls((host,)), pair(names=names))
     message = f"{host} is not covered by the certificate in Secret default/cert: clients reject it; add the name"
     assert got.problems == (Problem("HostNotCovered", message, "spec.hosts[0]", "warning"),)
-    assert len(got.records) == 1
+    assert len(records_of(got)) == 1
 
 
 def test_an_expired_certificate_is_published_with_a_warning() -> None:
     got = translate(apisix_tls(), pair(), now=datetime(2020, 1, 3, tzinfo=UTC))
     message = "the certificate in Secret default/cert expired on 2020-01-02 00:00 UTC: clients reject it; renew it"
     assert got.problems == (Problem("CertificateExpired", message, "spec.secret", "warning"),)
-    assert len(got.records) == 1
+    assert len(records_of(got)) == 1
 
 
 def test_a_certificate_that_is_valid_still_gives_no_warning() -> None:

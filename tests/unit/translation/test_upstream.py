@@ -5,9 +5,21 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.state.claims import UpstreamClaim
-from tests.unit.translation.objects import OPTIONS, bodies, claim, get, pem, reported, secret, service, upstream, world
+from tests.unit.translation.objects import (
+    OPTIONS,
+    bodies,
+    claim,
+    get,
+    pem,
+    protected_by,
+    reported,
+    secret,
+    service,
+    upstream,
+    world,
+)
 from translation.core.options import Options
-from translation.core.result import NOTHING, Translation
+from translation.core.outcome import NOTHING, Outcome, records_of
 from translation.upstream import translate_upstream
 
 KEY = ObjectKey("ApisixUpstream", "default", "web")
@@ -15,7 +27,7 @@ DOMAIN = {"name": "a.example.com", "type": "Domain"}
 EXTERNAL: JsonObject = {"externalNodes": [DOMAIN]}
 
 
-def translate(raw: JsonObject, *objects: JsonObject, claimed: bool = True, weak: bool = False) -> Translation:
+def translate(raw: JsonObject, *objects: JsonObject, claimed: bool = True, weak: bool = False) -> Outcome:
     found = world(raw, *objects)
     if claimed:
         claim(found, "route", UpstreamClaim(KEY, weak=weak))
@@ -24,13 +36,13 @@ def translate(raw: JsonObject, *objects: JsonObject, claimed: bool = True, weak:
 
 def test_an_upstream_without_claims_has_no_record() -> None:
     got = translate(upstream(**EXTERNAL), claimed=False)
-    assert (got.records, got.problems) == ((), ())
-    (hold,) = got.holds
+    assert (records_of(got), got.problems) == ((), ())
+    (hold,) = protected_by(got)
     assert hold.kind == "upstreams"
 
 
 def test_upstream_that_is_claimed_weakly_is_only_updated() -> None:
-    (record,) = translate(upstream(**EXTERNAL), weak=True).records
+    (record,) = records_of(translate(upstream(**EXTERNAL), weak=True))
     assert record.existing_only
 
 
@@ -95,7 +107,7 @@ def test_external_node(node: JsonObject, want: JsonObject) -> None:
 def test_bad_external_node_is_reported(node: JsonObject, want: str) -> None:
     got = translate(upstream(externalNodes=[node]), service("ext"))
     assert reported(got) == [want]
-    assert got.records == ()
+    assert records_of(got) == ()
 
 
 def test_settings_of_every_port_are_checked() -> None:
@@ -108,7 +120,7 @@ def test_port_settings_do_not_apply_to_external_nodes() -> None:
     level = {"port": 80, "tlsSecret": {"name": "none", "namespace": "default"}}
     got = translate(upstream(**EXTERNAL, portLevelSettings=[level]))
     assert reported(got) == []
-    assert len(got.records) == 1
+    assert len(records_of(got)) == 1
 
 
 def test_a_mistake_in_common_settings_is_reported_once_at_its_field() -> None:

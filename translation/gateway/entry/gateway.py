@@ -11,7 +11,7 @@ from apisix_ingress.state.view import View
 from crds import SpecError
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.entry.acceptance import refusal_of
 from translation.gateway.entry.addresses import Assigned, address_of
@@ -76,7 +76,7 @@ class ListenerOutcome:
         return self.listener.conflict or "Invalid"
 
 
-def translate_gateway(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_gateway(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the records of a Gateway of ours, including those of the listeners of its ListenerSets."""
     draft = Builder(obj.meta, view, options)
     for kind in ("ssls", "routes"):

@@ -7,7 +7,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 FEATURES = (
     "GRPCRoute",
@@ -52,7 +52,7 @@ FEATURES = (
 """Features whose tests in the conformance suite (v1.6.3) pass with APISIX 3.18."""
 
 
-def translate_gateway_class(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_gateway_class(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the assessment of a GatewayClass of this controller."""
     draft = Builder(obj.meta, view, options)
     accepted = Verdict("Accepted", True, "Accepted")

@@ -11,7 +11,7 @@ from crds import SpecError
 from crds.gateway.gateways import ListenerSetSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.entry.acceptance import refusal_of
 from translation.gateway.entry.gateway import assess_listeners
@@ -20,7 +20,7 @@ from translation.gateway.entry.owned import our_gateway
 from translation.gateway.parsing import spec_of
 
 
-def translate_listener_set(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_listener_set(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the assessment of a ListenerSet whose Gateway belongs to this controller."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)

@@ -16,7 +16,7 @@ from crds import SpecError
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.scope import class_is_ours
 from translation.core.text_checks import check_object, check_spec
 from translation.gateway.extensions.standings import (
@@ -63,7 +63,7 @@ def _read(policy: CustomObject, scope: Context) -> BackendTrafficPolicySpec | No
         return None
 
 
-def translate_backend_traffic_policy(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_backend_traffic_policy(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the assessment of a policy."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)

@@ -16,7 +16,7 @@ from crds.gateway.common import GATEWAY_GROUP
 from crds.v1alpha1.extensions import ConsumerCredential, ConsumerSpec, CredentialSecret
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object, check_record, check_secret
 from translation.gateway.entry.owned import our_gateway
 from translation.plugins.configs import Plugins, review, translate_plugins
@@ -37,7 +37,7 @@ def is_consumer_of_ours(obj: CustomObject, view: View, options: Options) -> bool
     return gateway is not None and our_gateway(gateway, view, options) is not None
 
 
-def translate_gateway_consumer(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_gateway_consumer(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the consumer of a Consumer."""
     draft = Builder(obj.meta, view, options)
     username = names.consumer_name(draft.namespace, obj.meta.name, options.consumer_names)
@@ -47,7 +47,7 @@ def translate_gateway_consumer(obj: CustomObject, view: View, options: Options) 
         spec = parse_spec(ConsumerSpec, obj.spec)
     except SpecError as error:
         draft.report_invalid_spec(error)
-        return _assessed(draft, ())
+        return _assessed(draft)
     body: JsonObject = {
         "username": username,
         "desc": names.DESC,
@@ -55,16 +55,16 @@ def translate_gateway_consumer(obj: CustomObject, view: View, options: Options) 
         "plugins": translate_plugins(draft, spec.plugins, "spec.plugins") | _credentials(draft, spec),
     }
     check_record(draft, "consumers", body)
-    return _assessed(draft, (Record(RecordKey("consumers", username), username, body),))
+    draft.add(Record(RecordKey("consumers", username), username, body))
+    return _assessed(draft)
 
 
-def _assessed(draft: Builder, records: tuple[Record, ...]) -> Translation:
-    translation = draft.finish()
-    wrong = next((str(each) for each in translation.problems if each.severity == "error"), "")
+def _assessed(draft: Builder) -> Outcome:
+    outcome = draft.finish()
+    wrong = next((str(each) for each in outcome.problems if each.severity == "error"), "")
     accepted = Verdict("Accepted", not wrong, "Invalid" if wrong else "Accepted", wrong)
     programmed = Verdict("Programmed", not wrong, "Invalid" if wrong else "Programmed", wrong)
-    records = () if translation.failed else records
-    return translation._replace(records=records, assessment=Assessment((accepted, programmed)))
+    return outcome._replace(assessment=Assessment((accepted, programmed)))
 
 
 def _credentials(draft: Builder, spec: ConsumerSpec) -> Plugins:
@@ -102,9 +102,10 @@ def _secret(draft: Builder, reference: CredentialSecret, path: str) -> Secret | 
     key = ObjectKey("Secret", reference.namespace or draft.namespace, reference.name)
     found = draft.view.get(Secret, key) if draft.is_granted(draft.kind, draft.namespace, key) else None
     if found is None:
-        draft.revoked |= key.namespace != draft.namespace
-        message = f"{key} does not exist, or its namespace has no ReferenceGrant for it; create it"
-        draft.error("SecretNotFound", path, message)
+        report = draft.error if key.namespace == draft.namespace else draft.revoke
+        report(
+            "SecretNotFound", path, f"{key} does not exist, or its namespace has no ReferenceGrant for it; create it"
+        )
         return None
     draft.enlarge(sum(map(len, found.data.values())))
     return None if draft.is_full else found

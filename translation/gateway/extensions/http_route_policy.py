@@ -15,7 +15,7 @@ from crds import SpecError
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.scope import is_ours
 from translation.core.text_checks import check_object, check_spec
 from translation.gateway.extensions.standings import (
@@ -51,7 +51,7 @@ class Effect:
 
 
 @dataclass(slots=True)
-class Outcome:
+class PolicyEffects:
     """The effect of policies on an object.
 
     Attributes:
@@ -77,10 +77,10 @@ def rule_effects(draft: Context, obj: CustomObject) -> Sequence[Effect]:
     return outcome.effects
 
 
-def outcome_of(obj: CustomObject, view: View, options: Options) -> Outcome:
+def outcome_of(obj: CustomObject, view: View, options: Options) -> PolicyEffects:
     """Return the effect of policies on an object."""
     names = _rule_names(obj)
-    outcome = Outcome([Effect() for _ in names])
+    outcome = PolicyEffects([Effect() for _ in names])
     scope = partial(Context, HTTP_ROUTE_POLICY, obj.meta.namespace, view, options)
     for policy in policies_of(HTTP_ROUTE_POLICY, obj.meta.key, view):
         outcome.standings[policy.meta.key] = _apply(policy, obj, names, outcome, scope())
@@ -93,7 +93,9 @@ def _rule_names(obj: CustomObject) -> list[str]:
     return [str(mapping_in(each).get("name") or "") for each in list_in(obj.spec.get("rules")) or [{}]]
 
 
-def _apply(policy: CustomObject, obj: CustomObject, names: Sequence[str], outcome: Outcome, scope: Context) -> Standing:
+def _apply(
+    policy: CustomObject, obj: CustomObject, names: Sequence[str], outcome: PolicyEffects, scope: Context
+) -> Standing:
     spec = _read(policy, scope)
     if spec is None:
         outcome.invalid.append((policy.meta.key, scope))
@@ -133,7 +135,7 @@ def _read(policy: CustomObject, scope: Context) -> HttpRoutePolicySpec | None:
     return None if scope.problems else spec
 
 
-def translate_http_route_policy(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_http_route_policy(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the assessment of a policy."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)

@@ -12,7 +12,7 @@ from crds import SpecError
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object, check_spec
 from translation.gateway.extensions.standings import Standing, assessed_policy, named_targets, policies_of
 from translation.gateway.parsing import spec_of
@@ -58,7 +58,7 @@ def _read(policy: CustomObject, scope: Context) -> L4RoutePolicySpec | None:
     return spec
 
 
-def translate_l4_route_policy(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_l4_route_policy(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the assessment of a policy."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)

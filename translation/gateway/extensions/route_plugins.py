@@ -9,7 +9,7 @@ from crds import SpecError, parse_spec
 from crds.v1alpha1.extensions import PluginConfigSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.plugins.configs import translate_plugins
 
@@ -17,7 +17,7 @@ PREFIX = "PluginConfig"
 """`record_prefix` of the kind: an ApisixPluginConfig of the same name has another record."""
 
 
-def translate_route_plugins(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_route_plugins(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the plugin config of a PluginConfig."""
     draft = Builder(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name, PREFIX)

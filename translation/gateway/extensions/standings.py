@@ -18,7 +18,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View, oldest
 from translation.core.builder import Builder
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 HTTP_ROUTE_POLICY = "HTTPRoutePolicy"
 HTTP_ROUTE_POLICY_TARGETS = ("HTTPRoute", "Ingress")
@@ -53,7 +53,7 @@ def ancestor(key: ObjectKey) -> dict[str, Any]:
     return {"group": RESOURCES[key.kind].group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 
-def assessed_policy(draft: Builder, found: Iterable[tuple[ObjectKey, ObjectKey, Standing]]) -> Translation:
+def assessed_policy(draft: Builder, found: Iterable[tuple[ObjectKey, ObjectKey, Standing]]) -> Outcome:
     """Return the translation of a policy, which has no records.
 
     Args:

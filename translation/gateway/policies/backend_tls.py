@@ -21,7 +21,7 @@ from crds.gateway.common import GATEWAY_GROUP, LocalReference, ObjectReference
 from crds.gateway.policies import BackendTlsPolicySpec, BackendValidation
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.capabilities import VERIFICATION, can
 from translation.gateway.entry.certificates import Unresolved, ca_of
@@ -39,7 +39,7 @@ MOST_ROUTES = 64
 _ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute")
 
 
-def translate_backend_tls_policy(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_backend_tls_policy(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the assessment of a BackendTLSPolicy: one entry for each Gateway of ours that it concerns."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)

@@ -19,7 +19,7 @@ from crds.gateway.common import BackendReference, Filter, Timeouts
 from crds.gateway.routes import GrpcRouteSpec, HttpRouteSpec, PathMatch, RouteSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.scope import class_is_ours, in_scope
 from translation.core.text_checks import check_object
 from translation.gateway.entry.listeners import Listener
@@ -67,7 +67,7 @@ class Rule:
     refusals: tuple[tuple[str, str], ...] = ()
 
 
-def translate_http_route(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_http_route(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the records of an HTTPRoute or GRPCRoute with a Gateway of this controller."""
     draft = Builder(obj.meta, view, options)
     draft.protect("routes", prefix=record_prefix(obj.meta.key))
@@ -93,7 +93,7 @@ def _read(obj: CustomObject, options: Options) -> tuple[RouteSpec, Iterator[Rule
     return http, _http_rules(http, options)
 
 
-def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invalid]) -> Translation:
+def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invalid]) -> Outcome:
     """Return the translation of a route with its status for each parent."""
     for each in invalid:
         draft.degrade(each.reason, each.path, each.message)
@@ -102,20 +102,20 @@ def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invali
     for parent in parents:
         if not parent.accepted.holds:
             draft.degrade(parent.accepted.reason, "spec.parentRefs", parent.accepted.message)
-    translation = draft.finish()
-    wrong = next((each for each in translation.problems if each.severity == "error"), None)
+    outcome = draft.finish()
+    wrong = next((each for each in outcome.problems if each.severity == "error"), None)
     refusal = Verdict("Accepted", False, _reason(wrong.code), str(wrong)) if wrong else None
-    verdicts = [resolved(invalid), *_conflict(translation)]
+    verdicts = [resolved(invalid), *_conflict(outcome)]
     states = (
         ParentState(each.reference, (each.accepted if refusal is None else refusal, *verdicts)) for each in parents
     )
     keys = frozenset[ListenerKey]().union(*(each.keys for each in parents)) if refusal is None else frozenset()
-    return translation._replace(assessment=Assessment(parents=tuple(states)), attached=keys)
+    return outcome._replace(assessment=Assessment(parents=tuple(states)), attached=keys)
 
 
-def _conflict(translation: Translation) -> Iterator[Verdict]:
+def _conflict(outcome: Outcome) -> Iterator[Verdict]:
     """Yield the condition of a route if an older Ingress or ApisixRoute gets some of its requests."""
-    lost = next((each for each in translation.problems if each.code == "Conflicted"), None)
+    lost = next((each for each in outcome.problems if each.code == "Conflicted"), None)
     if lost is not None:
         yield Verdict("Conflicted", True, "OlderRoute", str(lost))
 

@@ -11,7 +11,7 @@ from crds import SpecError
 from crds.gateway.routes import StreamRouteSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.entry.listeners import gateway_port
 from translation.gateway.extensions.l4_route_policy import stream_plugins
@@ -23,7 +23,7 @@ from translation.gateway.routes.http import assessed
 from translation.plugins.configs import Plugins
 
 
-def translate_stream_route(obj: CustomObject, view: View, options: Options) -> Translation:
+def translate_stream_route(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the records of a TLSRoute, TCPRoute or UDPRoute with a Gateway of this controller."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)

@@ -13,7 +13,7 @@ from apisix_ingress.model.objects import Service
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.view import View
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Published
 from translation.nginx.effects.balancing.backends import port_number
 from translation.nginx.host import ALIAS_OPERATOR, ranked, translate_host
 from translation.nginx.native.model import STEPS, Certificate, HostPlan, Place, Share, Step, Var
@@ -49,15 +49,15 @@ class _Fields(TypedDict):
 
 
 def plan_host(host: str, view: View, options: Options, nginx: NginxOptions) -> HostPlan | None:
-    """Return the plan of a host, or None if no Ingress defines a server for it."""
+    """Return the plan of a host, or None if no Ingress defines a server for it that can be published."""
     sources = sources_of_host(view, options, nginx, host)
     server = build_server(host, sources)
-    translation = translate_host(host, view, options, nginx)
-    if server is None or translation is None:
+    outcome = translate_host(host, view, options, nginx)
+    if server is None or not isinstance(outcome, Published):
         return None
-    known = _Records(_claims(translation, view), _limits(translation))
-    places = tuple(_places(translation, server, known, view))
-    certificates = tuple(_certificates(translation, sources))
+    known = _Records(_claims(outcome, view), _limits(outcome))
+    places = tuple(_places(outcome, server, known, view))
+    certificates = tuple(_certificates(outcome, sources))
     if not certificates and host != CATCH_ALL:
         # The provider has one record with the default certificate for all of these hosts.
         certificates = (Certificate((host,), nginx.default_certificate),)
@@ -69,9 +69,9 @@ def _namespace(server: Server) -> str:
     return server.sources[0].meta.namespace if server.sources else _DEFAULT
 
 
-def _claims(translation: Translation, view: View) -> dict[str, UpstreamClaim]:
+def _claims(outcome: Published, view: View) -> dict[str, UpstreamClaim]:
     found = {}
-    for claim in translation.claims:
+    for claim in outcome.claims:
         _, namespace, name = claim.target
         variant = claim.variant.name if claim.variant else ""
         record = names.service_upstream_name(
@@ -81,15 +81,15 @@ def _claims(translation: Translation, view: View) -> dict[str, UpstreamClaim]:
     return found
 
 
-def _limits(translation: Translation) -> dict[str, Mapping[str, JsonObject]]:
-    records = (record for record in translation.records if record.key.kind == "plugin_configs")
+def _limits(outcome: Published) -> dict[str, Mapping[str, JsonObject]]:
+    records = (record for record in outcome.records if record.key.kind == "plugin_configs")
     return {record.key.id: record.body["plugins"] for record in records}
 
 
-def _places(translation: Translation, server: Server, known: _Records, view: View) -> Iterator[Place]:
+def _places(outcome: Published, server: Server, known: _Records, view: View) -> Iterator[Place]:
     """Yield the locations: routes that match the same host and path."""
     groups: dict[_Key, list[FrozenJson]] = {}
-    for record in translation.records:
+    for record in outcome.records:
         if record.key.kind == "routes" and not _is_of_pattern(record.body):
             groups.setdefault(_key(record.body), []).append(record.body)
     located = {(tuple(match["uris"]), _text(match.get("vars", ()))): each for each, match in ranked(server)}
@@ -175,8 +175,8 @@ def _text(conditions: Iterable[Var]) -> str:
     return next((f"{each[1]} {each[2]}" for each in conditions if each[0] == _PATH), "")
 
 
-def _certificates(translation: Translation, sources: Sequence[Source]) -> Iterator[Certificate]:
-    for record in translation.records:
+def _certificates(outcome: Published, sources: Sequence[Source]) -> Iterator[Certificate]:
+    for record in outcome.records:
         body = record.body
         if record.key.kind == "ssls" and body.get("type") != "client" and "snis" in body:
             labels = body.get("labels", {})

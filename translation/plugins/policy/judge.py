@@ -263,8 +263,7 @@ def _refuse(review: _Review, steps: Steps, what: str, why: str) -> None:
 
 def _note(review: _Review, steps: Steps, message: str) -> None:
     review.problems += 1
-    review.scope.error("PluginRefused", review.at(steps), message)
-    review.scope.forbidden = True
+    review.scope.forbid("PluginRefused", review.at(steps), message)
 
 
 def _name(place: _Place) -> str:

@@ -14,6 +14,7 @@ from apisix_ingress.state.world import World
 from providers.core.current_nodes import CurrentNodes
 from tests.unit.translation.objects import OPTIONS, claim, fill, make, service, slice_of, world
 from translation.core.options import Options
+from translation.core.outcome import records_of
 from translation.service import translate_service
 
 NAME = "default_web_80"
@@ -57,7 +58,7 @@ def test_they_are_the_nodes_of_the_translation() -> None:
     claim(found, "route", UpstreamClaim(WEB, 80))
     view = found.view()
     service_ = found.stores["Service"].get(WEB)
-    (record,) = translate_service(WEB, service_, view, OPTIONS).records
+    (record,) = records_of(translate_service(WEB, service_, view, OPTIONS))
     assert (record.name, CurrentNodes(found, OPTIONS).changed(NAME, OLD, 1)) == (NAME, record.body["nodes"])
 
 

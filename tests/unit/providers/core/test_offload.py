@@ -29,7 +29,7 @@ from providers.tls import TlsProvider
 from tests.forging import forge
 from tests.waiting import until
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome
 
 BOUND = 30.0
 PADDING = "x" * 20_000
@@ -91,7 +91,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
     seen: Noted = []
     translate = RouteProvider.translate
 
-    def note(self: RouteProvider, item: CustomObject, view: View) -> Translation:
+    def note(self: RouteProvider, item: CustomObject, view: View) -> Outcome:
         seen.append((item.meta.name, threading.current_thread() is threading.main_thread()))
         return translate(self, item, view)
 
@@ -103,7 +103,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> 
     """Run something on the event loop while a translation in a thread is about to return."""
     loop, translate = asyncio.get_running_loop(), RouteProvider.translate
 
-    def slow(self: RouteProvider, item: CustomObject, view: View) -> Translation:
+    def slow(self: RouteProvider, item: CustomObject, view: View) -> Outcome:
         found = translate(self, item, view)
         if threading.current_thread() is not threading.main_thread():
             done = threading.Event()
@@ -137,7 +137,7 @@ async def test_large_objects_delay_no_other(
         spec = {"authParameter": {"keyAuth": {"value": {"key": "a"}}}}
         harness.put_route("other") if kind == "ApisixRoute" else harness.put(kind, "other", spec=spec)
 
-    def slow(self: RouteProvider, item: CustomObject, view: View) -> Translation:
+    def slow(self: RouteProvider, item: CustomObject, view: View) -> Outcome:
         if item.meta.name == "large" and not seen:
             done = threading.Event()
 
@@ -166,7 +166,7 @@ async def test_large_certificates_are_translated_in_a_thread(
     seen = list[bool]()
     translate = TlsProvider.translate
 
-    def note(self: TlsProvider, item: CustomObject, view: View) -> Translation:
+    def note(self: TlsProvider, item: CustomObject, view: View) -> Outcome:
         seen.append(threading.current_thread() is threading.main_thread())
         return translate(self, item, view)
 
@@ -275,7 +275,7 @@ async def test_large_objects_that_wait_are_seen_in_their_queue(
 
 
 async def test_a_crash_in_a_thread_is_reported(harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(self: RouteProvider, item: CustomObject, view: View) -> Translation:
+    def crash(self: RouteProvider, item: CustomObject, view: View) -> Outcome:
         raise RuntimeError("dictionary changed size during iteration")
 
     monkeypatch.setattr(RouteProvider, "translate", crash)

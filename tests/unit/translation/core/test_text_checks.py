@@ -19,6 +19,7 @@ from tests.unit.translation.objects import (
     ingress_rule,
     make,
     pem,
+    protected_by,
     reported,
     route,
     rule,
@@ -32,7 +33,7 @@ from translation.annotations.reader import PREFIX
 from translation.consumer import translate_consumer
 from translation.core.context import Context
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, records_of
 from translation.core.text_checks import check_spec
 from translation.global_rule import translate_global_rule
 from translation.ingress import translate_ingress
@@ -42,7 +43,7 @@ from translation.tls import translate_tls
 from translation.upstream import translate_upstream
 
 REFUSE = replace(OPTIONS, secret_references="refuse")
-TRANSLATORS: Mapping[str, Callable[[CustomObject, View, Options], Translation]] = {
+TRANSLATORS: Mapping[str, Callable[[CustomObject, View, Options], Outcome]] = {
     "ApisixRoute": translate_route,
     "Ingress": translate_ingress,
     "ApisixUpstream": translate_upstream,
@@ -54,7 +55,7 @@ TRANSLATORS: Mapping[str, Callable[[CustomObject, View, Options], Translation]] 
 TLS = {"hosts": ["a.example.com"], "secret": {"name": "secret", "namespace": "default"}}
 
 
-def translate(raw: JsonObject, *others: JsonObject, options: Options = OPTIONS) -> Translation:
+def translate(raw: JsonObject, *others: JsonObject, options: Options = OPTIONS) -> Outcome:
     found = world(service(), raw, *others)
     kind, name = raw["kind"], raw["metadata"]["name"]
     return TRANSLATORS[kind](get(found, kind, name), found.view(), options)
@@ -145,7 +146,7 @@ def test_invisible_characters_are_refused_everywhere(place: str, text: str) -> N
     make_object, field = PLACES[place]
     got = translate(make_object(f"x{text}y"), secret(), secret("ca"))
     assert f"error ControlCharacter {field}" in reported(got)
-    assert got.records == ()
+    assert records_of(got) == ()
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -154,7 +155,7 @@ def test_references_to_secrets_are_refused_everywhere_by_the_setting(place: str,
     make_object, field = PLACES[place]
     got = translate(make_object(text), secret(), secret("ca"), options=REFUSE)
     assert f"error SecretReferenceRefused {field}" in reported(got)
-    assert (got.records, got.holds) == ((), ())
+    assert (records_of(got), protected_by(got)) == ((), ())
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -168,7 +169,7 @@ def test_texts_of_plugins_may_have_several_lines_but_no_other_control_characters
     text = "-- a\n\tb\r\n\u202b"
     got = translate(with_plugin({"body": text, "deep": [{"functions": [text]}]}))
     assert reported(got) == []
-    assert got.records[0].body["plugins"]["some"] == {"body": text, "deep": [{"functions": [text]}]}
+    assert records_of(got)[0].body["plugins"]["some"] == {"body": text, "deep": [{"functions": [text]}]}
     refused = translate(with_plugin({"body": "a\x00b", "deep": [{"functions": ["\x1b"]}]}))
     assert reported(refused) == [
         "error ControlCharacter spec.http[0].plugins[0].config.body",
@@ -193,10 +194,10 @@ def test_keys_are_texts_too_and_their_path_shows_what_they_hold(config: JsonObje
 def test_lists_and_ends_of_annotations_may_be_written_on_several_lines() -> None:
     got = translate(annotated("allowlist-source-range", "10.0.0.1,\n  10.0.0.2\n"))
     assert reported(got) == []
-    assert got.records[0].body["plugins"]["ip-restriction"] == {"whitelist": ["10.0.0.1", "10.0.0.2"]}
+    assert records_of(got)[0].body["plugins"]["ip-restriction"] == {"whitelist": ["10.0.0.1", "10.0.0.2"]}
     body = "<p>\n</p>"
     got = translate(annotated("response-rewrite-body", body, enable_response_rewrite="true"))
-    assert got.records[0].body["plugins"]["response-rewrite"] == {"body": body}
+    assert records_of(got)[0].body["plugins"]["response-rewrite"] == {"body": body}
 
 
 def test_annotations_of_other_controllers_are_ignored() -> None:
@@ -231,14 +232,14 @@ def test_credentials_from_a_secret_count_as_texts_of_the_object() -> None:
     consumer = make("ApisixConsumer", spec={"authParameter": {"keyAuth": {"secretRef": {"name": "secret"}}}})
     got = translate(consumer, secret(key="$ENV://KEY"), options=REFUSE)
     assert reported(got) == ["error SecretReferenceRefused spec.authParameter.keyAuth.secretRef.name"]
-    assert got.holds == ()
+    assert protected_by(got) == ()
 
 
 def test_settings_of_a_service_fail_the_route_that_uses_them() -> None:
     bad = upstream(loadbalancer={"type": "chash", "hashOn": "vars_combinations", "key": "$env://HOME"})
     got = translate(route(rule()), bad, options=REFUSE)
     assert reported(got) == ["error SecretReferenceRefused spec.http[0].backends[0].serviceName"]
-    assert got.holds == ()
+    assert protected_by(got) == ()
     external = upstream(
         "ext",
         externalNodes=[{"type": "Domain", "name": "a.com"}],
@@ -252,7 +253,7 @@ def test_route_falls_with_the_plugin_config_that_refers_to_a_secret() -> None:
     raw = route(rule(plugin_config_name="web"))
     got = translate(raw, with_plugin({"key": "$secret://a/b/c"}, "ApisixPluginConfig"), options=REFUSE)
     assert reported(got) == ["error SecretReferenceRefused spec.http[0].plugin_config_name"]
-    assert got.holds == ()
+    assert protected_by(got) == ()
     assert reported(translate(raw, with_plugin({"key": 5}, "ApisixPluginConfig"), options=REFUSE)) == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from tests.unit.translation.core.test_text_checks import translate
 from tests.unit.translation.objects import bodies, ingress, ingress_rule, make, pem, reported, route, rule, secret
+from translation.core.outcome import records_of
 
 LONG = "a" * 65536
 PAIR = pem(names=("a.com", "*.b.com"))
@@ -49,7 +50,7 @@ def test_host_that_is_too_long_is_refused(place: str, host: str) -> None:
     make_object, field, _ = PLACES[place]
     got = translate(make_object(host), CERTIFICATE)
     assert [line for line in reported(got) if line.startswith("error")] == [f"error InvalidHost {field}"]
-    assert got.records == ()
+    assert records_of(got) == ()
     assert max(len(str(problem)) for problem in got.problems) < 1500
 
 
@@ -66,7 +67,7 @@ def test_a_confusable_host_is_reported(place: str) -> None:
     make_object, field, _ = PLACES[place]
     got = translate(make_object("xn--pple-43d.com"), CERTIFICATE)
     assert f"warning HostMixesScripts {field}" in reported(got)
-    assert got.records
+    assert records_of(got)
 
 
 def test_hosts_that_differ_only_by_a_trailing_dot_are_one() -> None:

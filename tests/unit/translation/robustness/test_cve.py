@@ -21,7 +21,7 @@ from tests.unit.translation.core.test_text_checks import annotated, translate, w
 from tests.unit.translation.objects import ingress, ingress_rule, route, rule
 from tests.unit.translation.robustness.cve_corpus import CORPUS, VALUES
 from translation.annotations.reader import PREFIX
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, records_of
 
 HARMLESS = "harmless"
 
@@ -145,9 +145,9 @@ FIELDS: Mapping[str, Place] = {
 EXACT: Mapping[str, Place] = {**FIELDS, **ANNOTATIONS}
 
 
-def sent(translation: Translation) -> list[JsonObject]:
+def sent(translation: Outcome) -> list[JsonObject]:
     """Return the bodies as JSON data, without names derived from a path."""
-    return [_sent(record) for record in translation.records]
+    return [_sent(record) for record in records_of(translation)]
 
 
 def _sent(record: Record) -> JsonObject:
@@ -156,10 +156,10 @@ def _sent(record: Record) -> JsonObject:
     return {key: value for key, value in body.items() if key not in ("id", "name")}
 
 
-def refused(translation: Translation, field: str) -> bool:
+def refused(translation: Outcome, field: str) -> bool:
     """Return whether nothing is published and the field is named."""
     named = any(problem.path.startswith(field) for problem in translation.problems if problem.severity == "error")
-    assert named == (translation.records == ()), translation.problems
+    assert named == (records_of(translation) == ()), translation.problems
     return named
 
 

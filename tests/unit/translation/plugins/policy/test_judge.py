@@ -37,7 +37,7 @@ def translate(
 
 def reported(scope: Context) -> list[tuple[str, str]]:
     assert all(problem.severity == "error" for problem in scope.problems)
-    assert scope.forbidden == bool(scope.problems)
+    assert scope.has_refused_content == bool(scope.problems)
     return [(problem.code, problem.path) for problem in scope.problems]
 
 

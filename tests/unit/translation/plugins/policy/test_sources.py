@@ -10,10 +10,10 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from tests.factories import make_service
 from tests.unit.apisix_ingress.webhook.worlds import ask, make_checks, manifest
-from tests.unit.translation.objects import get, ingress, make, route, rule, secret, service, world
+from tests.unit.translation.objects import get, ingress, make, protected_by, route, rule, secret, service, world
 from translation.consumer import translate_consumer
 from translation.core.options import Options
-from translation.core.result import Translation
+from translation.core.outcome import Outcome, records_of
 from translation.ingress import translate_ingress
 from translation.plugin_config import translate_plugin_config
 from translation.route import translate_route
@@ -29,13 +29,13 @@ TRANSLATE = {
 }
 
 
-def translate(raw: JsonObject, *others: JsonObject, options: Options = TENANT) -> Translation:
+def translate(raw: JsonObject, *others: JsonObject, options: Options = TENANT) -> Outcome:
     found = world(service(), raw, *others)
     kind = raw["kind"]
     return TRANSLATE[kind](get(found, kind, raw["metadata"]["name"]), found.view(), options)
 
 
-def errors(found: Translation) -> list[tuple[str, str]]:
+def errors(found: Outcome) -> list[tuple[str, str]]:
     return [(problem.code, problem.path) for problem in found.problems if problem.severity == "error"]
 
 
@@ -87,7 +87,7 @@ QUOTA = {"name": "limit-count", "enable": True, "config": {"count": 1, "time_win
 )
 def test_nothing_is_published_of_an_object_with_a_refused_plugin(raw: JsonObject, want: tuple[str, str]) -> None:
     got = translate(raw)
-    assert (errors(got), got.records, got.holds) == ([want], (), ())
+    assert (errors(got), records_of(got), protected_by(got)) == ([want], (), ())
     assert errors(translate(raw, options=Options())) == []
 
 
@@ -116,8 +116,8 @@ def test_secret_of_a_consumer_is_reviewed() -> None:
 )
 def test_generated_plugins_pass_the_review(raw: JsonObject) -> None:
     strict, free = (translate(raw, options=replace(TENANT, plugins=plugins)) for plugins in ("reviewed", "all"))
-    assert strict.records
-    assert (strict.records, strict.problems) == (free.records, free.problems)
+    assert records_of(strict)
+    assert (records_of(strict), strict.problems) == (records_of(free), free.problems)
 
 
 def test_route_falls_with_the_plugin_config_that_it_names() -> None:
@@ -131,7 +131,7 @@ def test_route_falls_with_the_plugin_config_that_it_names() -> None:
 
 def test_shared_names_are_those_of_the_plugin_configs_namespace() -> None:
     got = translate(make("ApisixPluginConfig", "pc", spec={"plugins": [QUOTA]}))
-    assert got.records[0].body["plugins"]["limit-count"]["group"] == "default/g"
+    assert records_of(got)[0].body["plugins"]["limit-count"]["group"] == "default/g"
 
 
 def test_the_webhook_agrees_with_the_translation() -> None:

@@ -1,0 +1,131 @@
+"""Policies: rules that the outcome of every translation has to pass before it is used, whatever the kind.
+
+Each policy is a pure function that returns the outcome unchanged or a stricter one; its docstring says why the rule
+exists. `fold` applies them in order: first the policies that reject new records, then the policies that decide what may
+stay instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.objects import CustomObject, KubeObject, Secret
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.namespace_budget import NamespaceBudget
+from apisix_ingress.state.view import View
+from translation.addresses.destinations import are_open
+from translation.core.grants import Destination, Reference, is_granted, within_grants
+from translation.core.holds import holds_by_name
+from translation.core.options import Options
+from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published, Withdrawn
+from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
+
+
+class LastVersion(NamedTuple):
+    """What was published last for an object, and what that depends on."""
+
+    records: Mapping[RecordKey, Record]
+    references: frozenset[Reference] = frozenset()
+    destinations: frozenset[Destination] = frozenset()
+
+
+class PolicyInputs(NamedTuple):
+    """What policies compare an outcome with.
+
+    Attributes:
+        key: The owner of the records.
+        obj: The object; None if it is gone, or if the owner is not an object.
+        view: The objects to read.
+        options: The settings.
+        secrets: The Secrets that the translation read.
+        budget: The bytes of records of each namespace.
+        last: The version that stays if the new one is rejected.
+    """
+
+    key: ObjectKey
+    obj: KubeObject | None
+    view: View
+    options: Options
+    secrets: tuple[Secret, ...]
+    budget: NamespaceBudget
+    last: LastVersion
+
+
+Policy: TypeAlias = Callable[[Outcome, PolicyInputs], Outcome]
+
+
+def budgeted_bytes(key: ObjectKey, outcome: Outcome) -> int:
+    """Return the bytes that count against the budget of a namespace.
+
+    Records of cluster-scoped objects and of Services are excluded: nodes have a separate limit, and a dead Pod must
+    leave the gateways however large its namespace is.
+    """
+    if not isinstance(outcome, Published) or not key.namespace or key.kind == "Service":
+        return 0
+    return sum(record.size for record in outcome.records)
+
+
+def within_budget(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
+    """One namespace must not fill the memory of gateways: a small object can refer to large Secrets many times."""
+    size = budgeted_bytes(inputs.key, outcome)
+    if not isinstance(outcome, Published) or inputs.budget.fits(inputs.key, size):
+        return outcome
+    message = (
+        f"the objects of this namespace would exceed the limit of {inputs.budget.most // 2**20} MiB of records: delete"
+        " some of them, or make them refer to smaller Secrets"
+    )
+    return outcome.rejected(Problem("TooLarge", message, "spec"), size)
+
+
+def grants_hold(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
+    """An object must not keep what it may no longer use by becoming invalid: its last version needs its grants, too."""
+    if not isinstance(outcome, KeepLast):
+        return outcome
+    view, options, last = inputs.view, inputs.options, inputs.last
+    if not all(is_granted(each, view) for each in last.references):
+        return _withdrawn(outcome, inputs, "its last valid records need a grant that was removed")
+    if not are_open(last.destinations, view, options):
+        return _withdrawn(outcome, inputs, "its last valid records use an address that is no longer permitted")
+    if options.cross_namespace != "grant" or not isinstance(inputs.obj, CustomObject):
+        return outcome
+    return outcome._replace(protected=within_grants(outcome.protected, inputs.obj, view))
+
+
+def hosts_owned(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
+    """A host belongs to one namespace: a last version must not keep a host that another namespace owns by now."""
+    ownership = inputs.options.host_ownership
+    if ownership == "shared" or outcome is NOT_SERVED:
+        return outcome
+    owners = HostOwners(inputs.view, inputs.options)
+    if isinstance(outcome, KeepLast) and rests_on_lost_host(inputs.last.records.values(), inputs.key.namespace, owners):
+        reason = "its last valid records use a host that belongs to another namespace"
+        outcome = _withdrawn(outcome, inputs, reason)
+    if inputs.key.kind not in NAMING_KINDS or not isinstance(inputs.obj, CustomObject):
+        return outcome
+    if isinstance(outcome, KeepLast):
+        outcome = outcome._replace(protected=restricted(outcome.protected, inputs.obj, owners))
+    return outcome._replace(hosts=owners.owned(inputs.obj)) if ownership == "namespace" else outcome
+
+
+def secrets_attached(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
+    """No output may show a value of a Secret: a record says which Secrets it was generated from, to mask them."""
+    if not isinstance(outcome, Published) or not inputs.secrets:
+        return outcome
+    return outcome._replace(records=tuple(record.generated_from(inputs.secrets) for record in outcome.records))
+
+
+POLICIES: tuple[Policy, ...] = (within_budget, grants_hold, hosts_owned, secrets_attached)
+
+
+def fold(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
+    """Return the outcome after every policy."""
+    for policy in POLICIES:
+        outcome = policy(outcome, inputs)
+    return outcome
+
+
+def _withdrawn(outcome: KeepLast, inputs: PolicyInputs, reason: str) -> Withdrawn:
+    return outcome.withdrawn(reason, outcome.deletable or holds_by_name(inputs.key))
