@@ -67,6 +67,7 @@ SENTENCES = {
     "object.withdrawn": "the records of an object are removed",
     "record.crashed": "writing a record crashed",
     "record.delete": "a record was deleted",
+    "record.closed": "the gateway responds with 503 to the requests of a route that cannot be written",
     "record.failing": "a gateway cluster repeatedly fails to store a record",
     "record.foreign": "a record was not written: its id belongs to another owner",
     "record.plugins_released": "a record was written without plugins whose unique values another record still has",

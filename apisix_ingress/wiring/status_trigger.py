@@ -14,6 +14,9 @@ from apisix_ingress.model.kinds.table import has_status
 from providers.cluster_config import ClusterConfigProvider
 from providers.status.conditions import Conditions
 
+_OWN_FAILURES = ("rejected", "waiting")
+"""States of a record with a cause of its own, unlike an outage of the cluster."""
+
 
 class StatusUpdater(Protocol):
     """Keeps the status of objects up to date."""
@@ -49,10 +52,13 @@ class StatusTrigger(SyncObserver):
         if not owners:
             self._last.pop((cluster, key), None)
             return
-        changed = self._last.get((cluster, key)) != state
-        self._last[cluster, key] = state
+        before, self._last[cluster, key] = self._last.get((cluster, key)), state
+        changed = before != state
         woken = self._conditions.interested(key) if changed else [each for each in owners if has_status(each.kind)]
-        for owner in dict.fromkeys((*woken, *waiting)):
+        # Many Ingresses may share a host. While a record is pending, those whose condition needs it are waiting for it.
+        failed = changed and any(each is not None and each.kind in _OWN_FAILURES for each in (before, state))
+        named = self._conditions.ingresses(key) if failed else ()
+        for owner in dict.fromkeys((*woken, *named, *waiting)):
             self._status.wake(owner, urgent=state.kind == "rejected")
 
     def compared(self, cluster: str, ok: bool) -> None:

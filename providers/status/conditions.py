@@ -22,6 +22,7 @@ from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
 from providers.cluster_config import ClusterConfigProvider
 from providers.core.problems import SHARED_HOST
+from providers.status.host_records import HostRecords
 
 _TAKEN = re.compile(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer: (\S+)")
 """The error of a gateway if another consumer already has the credential."""
@@ -90,6 +91,7 @@ class Conditions:
     def __init__(self, world: World, clusters: Sequence[Cluster]) -> None:
         self._world = world
         self._clusters = clusters
+        self._host_records = HostRecords(world)
         self._waiting: dict[RecordKey, dict[ObjectKey, None]] = {}
 
     def of(self, owner: ObjectKey) -> Condition | None:
@@ -145,6 +147,11 @@ class Conditions:
         readers = (reader for owner in owners for reader in self._world.dependents.of(owner))
         return tuple(dict.fromkeys((*owners, *claimants, *readers)))
 
+    def ingresses(self, key: RecordKey) -> Iterator[ObjectKey]:
+        """Yield the Ingresses that report failures of a record which their host owns."""
+        for owner in self.owners(key):
+            yield from self._host_records.ingresses(owner)
+
     def _unpublished(self, owner: ObjectKey) -> list[str]:
         """Return hints to plugin configs that were never published, as users do not know the ids of records."""
         wanted, ids = self._world.desired, self._world.ids
@@ -158,7 +165,8 @@ class Conditions:
         ]
 
     def _progress(self, owner: ObjectKey, cluster: Cluster) -> _Progress:
-        keys = list(self._keys(self._world.desired.of_owner(owner), cluster.name))
+        records = self._world.desired.of_owner(owner) or self._host_records.of(owner)
+        keys = list(self._keys(records, cluster.name))
         states = [(key, cluster.record_state(key)) for key in keys]
         failed = [(key, state) for key, state in states if state.kind not in ("applied", "pending")]
         is_away = all(state.is_away for _, state in failed)
