@@ -32,6 +32,7 @@ _VARIABLE = re.compile(r"(?<!\\)\$(?=[\w.{])")
 _METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
 """The methods that the cors plugin allows for `**`."""
 
+_PREFIX = "replacePrefixMatch"
 _ALLOW_METHODS = "Access-Control-Allow-Methods"
 _REQUESTED = "http_access_control_request_method"
 
@@ -159,7 +160,17 @@ def _rewrite(steps: Steps, rewrite: Rewrite, path: PathMatch) -> None:
     if rewrite.hostname:
         steps.rewrite({"host": rewrite.hostname})
     if rewrite.path is not None:
-        steps.rewrite(_new_path(rewrite.path, path))
+        _change_path(steps, rewrite.path, path, "urlRewrite")
+
+
+def _change_path(steps: Steps, change: PathChange, match: PathMatch, of: str) -> None:
+    """Replace the path; the gateway appends it to the name of its upstream, or of the host in a redirect."""
+    full = change.type == "ReplaceFullPath"
+    value, name = (change.replace_full_path, "replaceFullPath") if full else (change.replace_prefix_match, _PREFIX)
+    if value and not value.startswith("/"):
+        steps.refusal = ("UnsupportedValue", f"{of}.path.{name} does not begin with /; write a path")
+    else:
+        steps.rewrite(_new_path(change, match))
 
 
 def _new_path(change: PathChange, match: PathMatch) -> dict[str, Any]:
@@ -184,7 +195,7 @@ def _redirect(steps: Steps, redirect: Redirect, setting: Setting) -> None:
     authority = (redirect.hostname or "$host") + (f":{port}" if port != default else "")
     uri = "$request_uri"
     if redirect.path is not None:
-        steps.rewrite(_new_path(redirect.path, setting.path))
+        _change_path(steps, redirect.path, setting.path, "requestRedirect")
         uri = "$upstream_uri"
     steps.plugins["redirect"] = {"uri": f"{scheme}://{authority}{uri}", "ret_code": redirect.status_code}
 

@@ -50,7 +50,7 @@ def mirror_plugin(
             "priority": _PRIORITY,
             "upstream_id": upstream_id,
             "plugins": {
-                "proxy-rewrite": {"regex_uri": [f"^(?:{_PATH}/[0-9a-f]+/[0-9]+)+(/.*)$", "$1"]},
+                "proxy-rewrite": {"regex_uri": [f"^(?:{_PATH}/[0-9a-f]+/[0-9]+)+/(.*)$", "/$1"]},
                 **following,
             },
         }

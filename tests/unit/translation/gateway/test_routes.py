@@ -177,6 +177,26 @@ def test_paths_are_rewritten(change: JsonObject, path: str, want: JsonObject) ->
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"type": "ReplaceFullPath", "replaceFullPath": ".evil.test/x"},
+        {"type": "ReplacePrefixMatch", "replacePrefixMatch": ".evil.test:2379"},
+        {"type": "ReplacePrefixMatch", "replacePrefixMatch": "$http_x"},
+    ],
+)
+@pytest.mark.parametrize("kind", ["URLRewrite", "RequestRedirect"])
+def test_a_replacement_that_is_not_a_path_is_refused(kind: str, change: JsonObject) -> None:
+    name = {"URLRewrite": "urlRewrite", "RequestRedirect": "requestRedirect"}[kind]
+    found = served(route(rule({"type": kind, name: {"path": change}})))
+
+    assert of_parents(found)[0]["Accepted"] == "!UnsupportedValue"
+    field = f"replace{change['type'].removeprefix('Replace')}"
+    (got,) = (problem for report in found.reports.values() for problem in report.problems)
+    assert str(got) == f"spec.rules[0].filters: {name}.path.{field} does not begin with /; write a path"
+    assert not any(path.startswith("routes/") for path in bodies(found))
+
+
+@pytest.mark.parametrize(
     ("redirect", "port", "want"),
     [
         ({}, 80, "http://$host$request_uri"),
