@@ -23,6 +23,7 @@ from translation.nginx.certificates import (
 from translation.nginx.effects.balancing.canaries import canaries_at
 from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
+from translation.nginx.effects.protection.pattern_errors import fails_open, on_error
 from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
 from translation.nginx.effects.responses import response_headers, with_headers
@@ -121,6 +122,9 @@ class _Host:
             branches = list(location_branches(site, self._check))
             for place, branch in enumerate(branches):
                 self._route(_part(location, place), match, branch, base + len(branches) - place)
+            if self._server.regex and fails_open(site):
+                failed = {**match, "vars": on_error(location.path)}
+                self._route(_part(location, "error"), failed, Branch(plugins=answer(500)), base)
         self._app_root()
         self._slashes()
 
@@ -252,7 +256,7 @@ def uses_patterns(server: Server) -> bool:
     return server.regex or any("*" in location.path for location in server.locations)
 
 
-def _part(location: Location, place: int) -> str:
+def _part(location: Location, place: int | str) -> str:
     """Return the part of a record's name for a branch of a location."""
     return f"{names.short_id(f'{location.type} {location.path}')}-{place}"
 

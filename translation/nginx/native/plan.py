@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -15,8 +15,9 @@ from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.core.outcome import Published
 from translation.nginx.effects.balancing.backends import port_number
+from translation.nginx.effects.protection.pattern_errors import on_error
 from translation.nginx.host import ALIAS_OPERATOR, ranked, translate_host
-from translation.nginx.native.model import STEPS, Certificate, HostPlan, Place, Share, Step, Var
+from translation.nginx.native.model import STEPS, Certificate, HostPlan, PathKind, Place, Share, Step, Var
 from translation.nginx.native.plugins import refused
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Location, Server, build_server
@@ -92,7 +93,11 @@ def _places(outcome: Published, server: Server, known: _Records, view: View) -> 
     for record in outcome.records:
         if record.key.kind == "routes" and not _is_of_pattern(record.body):
             groups.setdefault(_key(record.body), []).append(record.body)
-    located = {(tuple(match["uris"]), _text(match.get("vars", ()))): each for each, match in ranked(server)}
+    located = {
+        (tuple(match["uris"]), _text(when)): each
+        for each, match in ranked(server)
+        for when in (match.get("vars", ()), on_error(each.path))
+    }
     for (hosts, uris, pattern), bodies in groups.items():
         ordered = sorted(bodies, key=lambda body: -body["priority"])
         steps = tuple(step for body in ordered for step in _steps(body, known))
@@ -117,8 +122,16 @@ def _place(
     source = at.source if at else None
     claims = (step.main.claim.target.namespace for step in steps if step.main)
     namespace = next(claims, source.meta.namespace if source else other)
-    kind: Literal["Exact", "Prefix", "Pattern"]
-    kind = "Pattern" if pattern else "Prefix" if uris[0].endswith("*") else "Exact"
+    kind: PathKind
+    kind = (
+        "Error"
+        if pattern and pattern[1] == "!"
+        else "Pattern"
+        if pattern
+        else "Prefix"
+        if uris[0].endswith("*")
+        else "Exact"
+    )
     path = at.given or at.path if at else uris[0].rstrip("*")
     return Place(hosts, uris, pattern, namespace, source.meta.key if source else None, path, kind, steps)
 
@@ -135,7 +148,8 @@ def _backend(place: Place, at: Location | None, view: View) -> Share | None:
 
 def _steps(body: FrozenJson, known: _Records) -> Iterator[Step]:
     """Yield a step for each rule of a canary, in their order, and one for the requests that no rule matches."""
-    when = tuple(each for each in body.get("vars", ()) if each[0] != _PATH)
+    at = _pattern(body)
+    when = tuple(each for each in body.get("vars", ()) if each is not at)
     plugins, upstream = dict(body.get("plugins", {})), body.get("upstream_id", "")
     if answer := refused(plugins):
         plugins, upstream = dict(answer), ""
@@ -172,7 +186,7 @@ def _pattern(body: FrozenJson) -> Var | None:
 
 
 def _text(conditions: Iterable[Var]) -> str:
-    return next((f"{each[1]} {each[2]}" for each in conditions if each[0] == _PATH), "")
+    return next((" ".join(map(str, each)) for each in conditions if each[0] == _PATH), "")
 
 
 def _certificates(outcome: Published, sources: Sequence[Source]) -> Iterator[Certificate]:

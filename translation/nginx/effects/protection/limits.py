@@ -30,6 +30,11 @@ def limits_id(site: Site) -> str:
     return builder.refer("plugin_configs", name)
 
 
+def is_limited(site: Site) -> bool:
+    """Return whether requests are limited."""
+    return bool(_rate(site)) or site.values.number("limit-connections") > 0
+
+
 def limit_functions(site: Site) -> tuple[Function, ...]:
     """Return the function that counts requests, if the status beyond a limit is one that a page is shown for."""
     source, rate = site.location.source, _rate(site)

@@ -72,7 +72,8 @@ class _Writer:
         if not secured and self.plan.host != CATCH_ALL:
             self.notes[Note(self.plan.host, "", "differs", SELF_SIGNED)] = None
         listeners = [*self._listeners()] if self.plan.host != CATCH_ALL else []
-        return Written((*listeners, *routes, *self._plugin_configs(), *self._grants()), tuple(self.notes))
+        objects = (*listeners, *routes, *self._plugin_configs(), *self._grants())
+        return Written(objects, (*self.notes, *self.plan.long_paths))
 
     def _listeners(self) -> Iterator[JsonObject]:
         """Yield the ListenerSet."""

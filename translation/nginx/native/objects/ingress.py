@@ -32,7 +32,7 @@ def write_ingresses(plan: HostPlan, upstreams: Upstreams, ingress_class: str) ->
     asking = any(each.client for each in plan.certificates)
     certificates = apisix_tls(plan, ingress_class) if asking else Written((), ())
     objects = tuple(writer.objects(with_tls=not asking))
-    return Written((*objects, *certificates.objects), (*writer.notes, *certificates.notes))
+    return Written((*objects, *certificates.objects), (*writer.notes, *plan.long_paths, *certificates.notes))
 
 
 def whole_host_missing(notes: Iterable[Note]) -> Written | None:

@@ -18,6 +18,9 @@ CASES: dict[str, list[dict[str, Any]]] = {
         ingress("plain", ("/plain", "Exact"), age=1),
     ],
     "a rewrite": [ingress("web", ("/v1(/|$)(.*)", "ImplementationSpecific"), rewrite_target="/$2")],
+    "a pattern that may fail": [
+        ingress("web", ("/a/((b|c)/?)*$", "ImplementationSpecific"), use_regex="true", limit_rps="5")
+    ],
     "redirects": [
         ingress("web", ("/", "Prefix"), force_ssl_redirect="true", app_root="/app", from_to_www_redirect="true")
     ],

@@ -1,0 +1,96 @@
+"""Patterns that a gateway may fail to match: a path that is protected responds with 500, like nginx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.translation.nginx.host.bodies import SECRET, routes, status
+from tests.unit.translation.nginx.native.written import notes, served, written
+from tests.unit.translation.nginx.objects import ingress, translated
+from translation.nginx.effects.protection.pattern_errors import may_fail
+from translation.nginx.native.model import Target
+
+NESTED = "/secure/((a|b)(/)?)*$"
+USERS = {"kind": "Secret", "metadata": {"name": "users", "namespace": "shop"}, "data": {"auth": "dTp7U0hBfXg="}}
+FAILING = [
+    ["uri", "!", "~*", "^(?:/secure/((a|b)(/)?)*$|)"],
+    ["uri", "~*", "^/secure/"],
+]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "/", "/a.b", "/v1(/|$)(.*)", "/v[0-9]+/(.*)", "/v[0-9]+/x", "/(?:a|b)/.*", r"/a\.html", r"/\d+", "/a?b?c?",
+        "/(a|b|c|d)/(.*)", "/a(b)?",
+    ],
+)  # fmt: skip
+def test_simple_patterns_cannot_fail(pattern: str) -> None:
+    assert not may_fail(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        NESTED, "/(a+)+$", "/.*/x/.*y", "/a*b*", "/(?=a)", "/(a)\\1", "/a{9}", "/(?:ab)*", r"/\Qa",
+        "/(a|b)(c|d)(e|f)?g?.*x",
+        "/(?<a>b)",
+    ],
+)  # fmt: skip
+def test_other_patterns_may_fail(pattern: str) -> None:
+    assert may_fail(pattern)
+
+
+@pytest.mark.parametrize(
+    ("given", "others"),
+    [
+        ({"auth_url": "http://auth.example/"}, ()),
+        ({"auth_type": "basic", "auth_secret": "users"}, (USERS,)),
+        ({"auth_type": "basic", "auth_secret": "missing"}, ()),
+        ({"whitelist_source_range": "10.0.0.0/8"}, ()),
+        ({"limit_rps": "1"}, ()),
+        ({"limit_connections": "1"}, ()),
+    ],
+)
+def test_a_protected_path_responds_with_500_before_a_shorter_path_is_tried(
+    given: dict[str, Any], others: tuple[dict[str, Any], ...]
+) -> None:
+    web = ingress("web", ("/", "ImplementationSpecific"), age=1)
+
+    got = routes(
+        translated(ingress("secure", (NESTED, "ImplementationSpecific"), use_regex="true", **given), web, *others)
+    )
+
+    of_secure = [body for body in got if NESTED in str(body["vars"])]
+    assert [body["vars"] for body in got if status(body) == 500] == [FAILING]
+    assert of_secure[-1]["vars"] == FAILING
+    assert of_secure == got[: len(of_secure)]
+    assert len({body["priority"] for body in got}) == len(got)
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [(NESTED, {}), ("/secure(/|$)(.*)", {"limit_rps": "1"}), (NESTED, {"cors_max_age": "1"})],
+)
+def test_other_paths_have_no_further_route(path: str, given: dict[str, Any]) -> None:
+    got = routes(translated(ingress("web", (path, "ImplementationSpecific"), use_regex="true", **given)))
+
+    assert not any(status(body) == 500 for body in got)
+
+
+def test_a_host_without_regular_expressions_has_no_further_route() -> None:
+    got = routes(translated(ingress("web", ("/a*", "Prefix"), limit_rps="1")))
+
+    assert not any(status(body) == 500 for body in got)
+
+
+@pytest.mark.parametrize("target", ["ingress", "httproute"])
+def test_manifests_with_one_rule_for_each_path_note_what_is_missing(target: Target) -> None:
+    given = ingress("web", ("/secure/(a+/?)*$", "ImplementationSpecific"), use_regex="true", limit_rps="1")
+
+    found = written(target, given, SECRET)
+
+    assert sum(reason.startswith("use-regex: ") for reason in notes(found, "differs")) == 1
+    assert served(found).records
