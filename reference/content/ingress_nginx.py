@@ -81,7 +81,7 @@ _SAMPLES = {
     "proxy-cookie-path": ("~^/regex /",),
     "proxy-cookie-domain": ("~regex domain",),
     "upstream-hash-by": ("text",),
-    "rewrite-target": ("/$1/$host",),
+    "rewrite-target": ("/$1/$host", "$1"),
     "server-alias": ("~^regex$",),
     "auth-tls-error-page": ("/path",),
     "auth-request-redirect": ("a;b",),

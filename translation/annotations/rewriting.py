@@ -9,6 +9,7 @@ from apisix_ingress.model.json import JsonObject
 from translation.annotations.access import METHOD_NOT_ALLOWED, refused_methods
 from translation.annotations.reader import Annotations
 from translation.plugins.configs import Plugins, present
+from translation.plugins.rewrites import rewrite
 
 MOVED_PERMANENTLY = 301
 _REDIRECTS = range(301, 309)
@@ -28,7 +29,7 @@ def proxy_rewrite(annotations: Annotations) -> Plugins:
     pattern = annotations.text("rewrite-target-regex")
     template = annotations.text("rewrite-target-regex-template")
     if pattern and template:
-        config["regex_uri"] = [pattern, template]
+        config["regex_uri"] = rewrite(pattern, template)
     elif pattern or template:
         missing = "rewrite-target-regex-template" if pattern else "rewrite-target-regex"
         annotations.warn(missing, "is missing: the pattern and its template only work together")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 
 from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
+from translation.plugins.rewrites import rewrite
 
 _LONGEST = 8192
 """Characters of a snippet that are read."""
@@ -95,7 +96,7 @@ def _rewrite(values: list[str]) -> str:
     if values[-1] in ("redirect", "permanent"):
         code = 301 if values[-1] == "permanent" else 302
         return _plugin("redirect", {"regex_uri": values[:2], "ret_code": code})
-    return _plugin("proxy-rewrite", {"regex_uri": values[:2]})
+    return _plugin("proxy-rewrite", {"regex_uri": rewrite(*values[:2])})
 
 
 def _deny(values: list[str]) -> str:

@@ -48,7 +48,8 @@ def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Faul
     """Yield the faults of the plugins of a record, including those inside others."""
     if not setting.judges and _CHECKED.isdisjoint(plugins):
         return  # nearly always
-    stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, config) for name, config in plugins.items()]
+    kept = {name: config for name, config in plugins.items() if name != _REWRITE or not _redirects_all(plugins)}
+    stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, config) for name, config in kept.items()]
     while stack:
         steps, name, config = stack.pop()
         if not isinstance(config, dict):
@@ -60,6 +61,12 @@ def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Faul
             for inner, what in destination_faults(name, config, setting.options):
                 yield Fault((*steps, *inner), what)
         stack.extend(((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
+
+
+def _redirects_all(plugins: Mapping[str, Any]) -> bool:
+    """Return whether every request is redirected, so that no rewritten path is appended to the name of an upstream."""
+    redirect = plugins.get("redirect")
+    return isinstance(redirect, dict) and bool(redirect.get("uri")) and "_meta" not in redirect
 
 
 def weight_faults(upstream: Any, steps: Steps = ()) -> Iterator[Fault]:
@@ -176,8 +183,10 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+_REWRITE = "proxy-rewrite"
+
 CHECKS: Mapping[str, Check] = {
-    "proxy-rewrite": _rewrite,
+    _REWRITE: _rewrite,
     "proxy-mirror": _mirror,
     "serverless-pre-function": _functions,
     "serverless-post-function": _functions,

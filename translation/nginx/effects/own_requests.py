@@ -19,6 +19,7 @@ from translation.nginx.functions.attached import Function, attached
 from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
 from translation.nginx.tables.judges import BUFFER
 from translation.nginx.tables.values import size
+from translation.plugins.rewrites import group_count
 
 _STATUS = "http_"
 _TRIES = 3
@@ -28,28 +29,35 @@ def own_requests(site: Site) -> tuple[Function, ...]:
     """Return the functions that send requests to the backend in place of the gateway, if they are needed."""
     errors = _errors(site)
     again = _retry_conditions(site)
-    version = site.values.text("proxy-http-version")
     by_status = any(word != "error" for word in again)
-    odd_path = site.location.target and not site.location.target.startswith("/")
     times = timeouts(site) | ({"late": True} if never_reads(site) else {})
-    head = _large_head(site)
-    if not _can_send_requests(site) or not (
-        errors or by_status or version == "1.0" or odd_path or "late" in times or head
-    ):
+    optional: JsonObject = {
+        "any_method": "non_idempotent" in _next_upstream(site),
+        "version": 1.0 if site.values.text("proxy-http-version") == "1.0" else 0,
+        "head": _large_head(site),
+        "bare": _bare(site),
+    }
+    asked = any(optional[name] for name in ("version", "head", "bare"))
+    if not _can_send_requests(site) or not (errors or by_status or "late" in times or asked):
         return ()
     tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
     wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": times}
-    if "non_idempotent" in _next_upstream(site):
-        wanted["any_method"] = True
-    if version == "1.0":
-        wanted["version"] = 1.0
-    if head:
-        wanted["head"] = head
+    wanted |= {name: value for name, value in optional.items() if value}
     limit = body_limit(site)
     if errors:
         wanted |= {"errors": errors} | ({"limit": limit} if limit else {})
     empty = (Function(EMPTY, {"errors": errors}),) if errors and "503" in errors["codes"] else ()
     return (*empty, Function(SEND_REQUEST, wanted, sends_request=True))
+
+
+def _bare(site: Site) -> int:
+    """Return a number if a path is rewritten to one without a slash; 0 if not.
+
+    nginx sends such a path as it is. The gateway would append it to a host name, so that the record adds a slash, which
+    the function removes, unless `proxy-rewrite` found the group of this number: that pair adds none.
+    """
+    target = site.location.target
+    return group_count(site.location.path) + 1 if target and not target.startswith("/") else 0
 
 
 def _large_head(site: Site) -> int:

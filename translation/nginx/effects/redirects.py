@@ -7,16 +7,14 @@ from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site
-from translation.nginx.effects.requests import NAMED, numbered, whole
+from translation.nginx.effects.requests import NAMED, numbered
 from translation.nginx.options import CATCH_ALL
 from translation.nginx.tables.values import Values
+from translation.plugins.rewrites import whole_path
 
 _FORWARDED_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
 _NO_HOST = ("http_host", "!", "~~", ".")
 _TEMPORAL, _PERMANENT = range(300, 308), range(300, 309)
-
-_TRIMMED = "X-Trimmed-Request-Uri"
-"""A temporary request header for a redirect: the address without the trailing slash."""
 
 
 def location_redirect(site: Site) -> Branch | None:
@@ -54,7 +52,7 @@ def _rewritten(site: Site, target: str) -> dict[str, JsonObject]:
     if NAMED.found(target):
         place: JsonObject = {"uri": target}
     else:
-        place = {"regex_uri": [whole(site.location.path), target], "encode_uri": True}
+        place = {"regex_uri": [whole_path(site.location.path), target], "encode_uri": True}
     return {"redirect": {**place, "ret_code": 302, "append_query_string": True}}
 
 
@@ -103,15 +101,12 @@ def _to_https(site: Site, host: str, *when: Sequence[object]) -> Branch:
 def trimmed_redirect(start: str, code: int) -> dict[str, JsonObject]:
     """Return the plugins of a redirect to the same path on another host or scheme, without the trailing slash.
 
-    The first plugin writes the address to a request header, and the second one reads it: neither can do both.
+    The first plugin removes the slash, and the second one inserts the result once: variables in the client's path are
+    not evaluated.
     """
     return {
-        "proxy-rewrite": {
-            "use_real_request_uri_unsafe": True,
-            "regex_uri": ["^([\\s\\S]*?)/?$", "$1"],
-            "headers": {"set": {_TRIMMED: "$1"}},
-        },
-        "redirect": {"uri": f"{start}$http_{_TRIMMED.lower().replace('-', '_')}", "ret_code": code},
+        "proxy-rewrite": {"use_real_request_uri_unsafe": True, "regex_uri": ["^([\\s\\S]*?)/?$", "$1"]},
+        "redirect": {"uri": f"{start}$upstream_uri", "ret_code": code},
     }
 
 

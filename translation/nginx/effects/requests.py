@@ -11,8 +11,9 @@ from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.balancing.backends import scheme_of
 from translation.nginx.effects.branches import Site
 from translation.nginx.functions.attached import Function
-from translation.nginx.functions.headers import ADDRESS, FORWARDED, INVALID, UNDERSCORES
+from translation.nginx.functions.headers import ADDRESS, FORWARDED, GROUPS, INVALID, UNDERSCORES
 from translation.nginx.tables.values import python_pattern, size
+from translation.plugins.rewrites import whole_rewrite
 
 _PORTS = {"http": "80", "https": "443"}
 _REMOVED = ("Proxy", "X-Forwarded-For")
@@ -20,12 +21,14 @@ _REMOVED = ("Proxy", "X-Forwarded-For")
 NAMED = TextPattern(r"\$\{?[a-z]")
 """A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
 
+_GROUP = TextPattern(r"\$\{?[0-9]")
+"""A group of the path in the value of a header."""
+
 _VARIABLE_NAMES = {"$namespace": "namespace", "$service_name": "service", "$ingress_name": "ingress"}
 
 
 def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     """Return the plugin that rewrites a client's request for the backend."""
-    values = site.values
     header = site.config.text("forwarded-for-header").lower().replace("-", "_")
     headers: dict[str, str] = {
         "X-Original-Forwarded-For": f"$http_{header}",
@@ -37,15 +40,18 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     }
     if site.config.flag("proxy-add-original-uri-header"):
         headers["X-Original-Uri"] = "$real_request_uri"
-    if site.location.target and values.has("x-forwarded-prefix"):
-        headers["X-Forwarded-Prefix"] = values.text("x-forwarded-prefix")
-    headers |= _set_headers(site)
-    removed = list(_REMOVED)
-    body: JsonObject = {"headers": {"set": headers, "remove": removed}}
+    headers |= {name: text for name, text in _own_headers(site).items() if not _GROUP.found(text)}
+    body: JsonObject = {"headers": {"set": headers, "remove": list(_REMOVED)}}
     vhost = _vhost(site)
     if vhost:
         body["host"] = vhost
     return body | _uri(site)
+
+
+def _own_headers(site: Site) -> dict[str, str]:
+    """Return the headers that the annotations and the ConfigMap define, with variables and groups of the path."""
+    prefix = site.values.text("x-forwarded-prefix") if site.location.target else ""
+    return ({"X-Forwarded-Prefix": prefix} if prefix else {}) | dict(_set_headers(site))
 
 
 def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
@@ -62,13 +68,16 @@ def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
 
 
 def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:
-    """Return the functions for headers about the client: its address, and the data of a trusted front proxy."""
+    """Return the functions for headers about the client: its address, its path, and the data of a front proxy."""
     # Gateways set these headers for HTTP only, and in proxy-rewrite the order of headers is random.
     address = (Function(ADDRESS, {}),) if scheme_of(site) in ("grpc", "grpcs") else ()
+    # proxy-rewrite would evaluate variables in the text of a group, which the client chooses.
+    of_path = {name: text for name, text in _own_headers(site).items() if _GROUP.found(text)}
+    groups = (Function(GROUPS, {"groups": of_path}),) if of_path else ()
     if not site.forwarded:
-        return address
+        return (*address, *groups)
     values = {"port": _PORTS[scheme], "keeps_host": bool(_vhost(site))}
-    return (*address, Function(FORWARDED, {"forwarded": values}))
+    return (*address, *groups, Function(FORWARDED, {"forwarded": values}))
 
 
 def _forwarded_host(header: str) -> str:
@@ -100,13 +109,8 @@ def _uri(site: Site) -> JsonObject:
         return {"use_real_request_uri_unsafe": True}
     target = numbered(target, site.location.path)
     if NAMED.found(target):
-        return {"uri": target}
-    return {"regex_uri": [whole(site.location.path), target]}
-
-
-def whole(path: str) -> str:
-    """Return the pattern that matches a whole path where nginx looks for a pattern in it."""
-    return f"(?i)^[\\s\\S]*?(?:{path})[\\s\\S]*$"
+        return {"uri": target if target.startswith("/") else f"/{target}"}
+    return {"regex_uri": whole_rewrite(site.location.path, target)}
 
 
 def numbered(target: str, path: str) -> str:

@@ -77,8 +77,8 @@ local http = require("resty.http")
 local DROPPED = {"x-forwarded-scheme", "x-scheme", "x-forwarded-proto", "content-length", "transfer-encoding", "expect",
     "connection", "upgrade", "keep-alive", "te", "host", "x-forwarded-for", "proxy", "x-original-forwarded-for",
     "x-original-forwarded-host"}
-local function value(text, ctx)
-    return (core.utils.resolve_var(text, ctx.var))
+local function value(text, ctx, known)
+    return (core.utils.resolve_var(text, known and setmetatable(known, {__index = ctx.var}) or ctx.var))
 end
 local function cached(want, ctx)
     local store = package.loaded["ingress_nginx.answers"]
@@ -151,7 +151,7 @@ local function external(want, ctx)
     if answer.status == 401 and want.signin then
         ngx.header["Set-Cookie"] = cookies
         local escaped = ngx.escape_uri(ctx.var.real_request_uri)
-        local where = value((want.signin:gsub("%$escaped_request_uri", function() return escaped end)), ctx)
+        local where = value(want.signin, ctx, {escaped_request_uri = escaped})
         if want.parameter and not where:find(want.parameter .. "=", 1, true) then
             local address = ctx.var.scheme .. "://" .. (ctx.var.http_host or "") .. escaped
             where = where .. (where:find("?", 1, true) and "&" or "?") .. want.parameter .. "=" .. address

@@ -12,6 +12,22 @@ end
 """
 """Sets the headers with the address of the client for a gRPC backend."""
 
+GROUPS = f"""local core = require("apisix.core")
+return function(conf, ctx)
+    local groups = ctx.proxy_rewrite_regex_uri_captures or {{}}
+    local known = setmetatable({{}}, {{__index = function(_, name)
+        local number, rest = name:match("^(%d+)(.*)$")
+        if not number then return ctx.var[name] end
+        return (groups[tonumber(number)] or "") .. rest
+    end}})
+    for name, text in pairs(conf.{FIELD}.groups) do
+        local found = core.utils.resolve_var(text, known)
+        core.request.set_header(ctx, name, found ~= "" and found or nil)
+    end
+end
+"""
+"""Sets headers that contain groups of the path; variables in the text of a group are not evaluated."""
+
 FORWARDED = f"""local core = require("apisix.core")
 return function(conf, ctx)
     local want = conf.{FIELD}.forwarded

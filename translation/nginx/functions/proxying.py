@@ -81,6 +81,12 @@ local function send(ctx, server, scheme, timeout, request)
     answer.client = client
     return answer, answer.status, true
 end
+local function target_of(want, ctx)
+    local path, query = ctx.var.upstream_uri:match("^([^?]*)%??(.*)$")
+    local groups = ctx.proxy_rewrite_regex_uri_captures or {{}}
+    if want.bare and not groups[want.bare] then path = path:sub(2) end
+    return path, query ~= "" and query or nil
+end
 local function of_backend(want, ctx, body)
     local headers = {{}}
     for name, text in pairs(ngx.req.get_headers(0, true)) do
@@ -97,8 +103,8 @@ local function of_backend(want, ctx, body)
         end
     end
     if body then headers["Content-Length"] = body.size end
-    local path, query = ctx.var.upstream_uri:match("^([^?]*)%??(.*)$")
-    return {{method = ctx.var.request_method, path = path, query = query ~= "" and query or nil, headers = headers,
+    local path, query = target_of(want, ctx)
+    return {{method = ctx.var.request_method, path = path, query = query, headers = headers,
         body = content_of(body), version = want.version, head = want.head}}
 end
 local function of_errors(want, ctx, body, code, early)
@@ -144,6 +150,7 @@ return function(conf, ctx)
         local length = tonumber(ngx.var.http_content_length) or 0
         return want.limit and (ngx.var.http_transfer_encoding or length > want.limit) and 413 or nil
     end
+    if not code and target_of(want, ctx) == "" then code = 500 end
     if not code then
         body, code = body_of(want)
         if not code then answer, code = asked(want, ctx, body) end

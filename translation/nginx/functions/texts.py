@@ -5,7 +5,7 @@ from __future__ import annotations
 from translation.nginx.functions.attached import PASS
 from translation.nginx.functions.copies import MIRROR
 from translation.nginx.functions.guards import COOKIES, GUARD
-from translation.nginx.functions.headers import ADDRESS, ANSWERS, FORWARDED, INVALID, UNDERSCORES
+from translation.nginx.functions.headers import ADDRESS, ANSWERS, FORWARDED, GROUPS, INVALID, UNDERSCORES
 from translation.nginx.functions.limits import LIMIT
 from translation.nginx.functions.proxy_ssl import BACKEND_TLS
 from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
@@ -18,6 +18,7 @@ TEXTS = frozenset(
         COOKIES,
         EMPTY,
         FORWARDED,
+        GROUPS,
         GUARD,
         INVALID,
         LIMIT,

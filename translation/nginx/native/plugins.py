@@ -14,9 +14,15 @@ _ERRORS = "custom-http-errors: error responses are passed unchanged; use the plu
 _RETRIES = "proxy-next-upstream, proxy-http-version: only failed connections are retried, and backends get HTTP/1.1"
 _OF_RETRIES = ("again", "tries", "timeout")
 _ANSWERS = "proxy-redirect-*, proxy-cookie-*: redirects and cookies of backends are passed unchanged"
+_NOT_RETRIES = ("head", "bare")
+"""Values for which a function sends requests, although it sends no request again."""
+
 _LOST = {
     "always": "",
+    "bare": "rewrite-target: backends get a path that begins with a slash; write the slash in the annotation",
     "forwarded": "use-forwarded-headers: backends get scheme, host and port of the connection, not those of the proxy",
+    "groups": "x-forwarded-prefix, proxy-set-headers: headers with groups of the path ($1) are not sent: the gateway"
+    " would evaluate variables in them, which a client can put into its path",
     "mirror": "mirror-target: no copies are sent; use the plugin proxy-mirror",
     "errors": _ERRORS,
     **dict.fromkeys(("redirect", "cookie_path", "cookie_domain"), _ANSWERS),
@@ -74,8 +80,8 @@ def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
         kept.pop("proxy-buffering", None)  # With it, APISIX 3.18 does not send the client certificate.
     if "basic" in values or "waived" in values:
         return Plain(closed=_BASIC)
-    if "head" in values and "errors" not in values and not set(values["again"]) - {"error"}:
-        values = {"head": values["head"]} | {name: text for name, text in values.items() if name not in _OF_RETRIES}
+    if "errors" not in values and any(map(values.__contains__, _NOT_RETRIES)) and not set(values["again"]) - {"error"}:
+        values = {name: value for name, value in values.items() if name not in _OF_RETRIES}
     differs = dict.fromkeys(_LOST[name] for name in values if _LOST.get(name))
     if unknown := next((name for name in values if name not in _LOST and name != "external"), ""):
         return Plain(closed=f"the controller serves it with a function ({unknown}), which manifests cannot express")

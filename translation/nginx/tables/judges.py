@@ -128,7 +128,9 @@ def rewrite(text: str) -> Verdict:
     """Judge rewrite-target."""
     if _NAMED.found(text):
         return approximate("If the target contains variables of nginx, groups of the path are not replaced.")
-    return EXACT
+    if text.strip().startswith(("/", "http://", "https://")):
+        return EXACT
+    return approximate("A rewritten path without a slash gets one in WebSocket and gRPC requests.")
 
 
 def alias(text: str) -> Verdict:
