@@ -43,4 +43,3 @@ def _logging_is_put_back(_no_logger_is_kept: None) -> Iterator[None]:
 def _registered_secrets_end_with_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the secrets that a test registers: they would be masked in the output of later tests."""
     monkeypatch.setattr(redaction, "_registered", set(redaction._registered))
-    monkeypatch.setattr(redaction, "_registered_pattern", redaction._registered_pattern)

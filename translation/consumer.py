@@ -6,7 +6,6 @@ is parsed into the model of the inline value, so that the same rules apply to bo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from apisix_ingress.model import names
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.objects import CustomObject, Secret
@@ -28,9 +28,10 @@ from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object, check_record, check_secret
 from translation.plugins.configs import Plugins, present, review, translate_plugins
 
-_USERNAME = re.compile(r"[a-zA-Z0-9_-]{1,256}")
+_USERNAME = ValuePattern(r"[a-zA-Z0-9_-]{1,256}")
 """The usernames that a gateway accepts (APISIX consumer schema)."""
 
+_NUMBER = ValuePattern(r"\+?[0-9]{1,18}")
 _LEAST = {"exp": 1, "lifetime_grace_period": 0, "clock_skew": 0, "max_req_body": 0}
 """Numbers and their minimum. 1.8 silently replaced an invalid one, so it must not make an object fail."""
 
@@ -87,7 +88,7 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Outco
 
 
 def _check_username(draft: Builder, username: str) -> None:
-    if not _USERNAME.fullmatch(username):
+    if not _USERNAME.fits(username):
         message = (
             f"the username {username} is invalid: use letters, digits, - and _, at most 256 characters with the"
             " namespace; choose another name"
@@ -166,7 +167,7 @@ def _typed(key: str, text: str) -> Any:
     if key in _LISTS:
         return [item.strip() for item in text.split(",") if item.strip()]
     if key in _LEAST:
-        return int(text) if re.fullmatch(r"\s*\+?\d{1,18}\s*", text) else _LEAST[key] - 1
+        return int(text) if _NUMBER.fits(text.strip()) else _LEAST[key] - 1
     return text.strip() if key in _WORDS else text
 
 

@@ -6,12 +6,12 @@ paths with a slash at the end work as in the Kubernetes specification.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from apisix_ingress.model import names
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.network.host_names import in_ascii, without_dot
 from apisix_ingress.model.network.route_keys import DEFAULT_PRIORITY, REGEX_PRIORITY
@@ -36,7 +36,7 @@ from translation.upstreams import backends
 EXACT_PRIORITY = 1
 """Priority of an Exact path if a Prefix path of the same Ingress has the same text. Otherwise 1.8's 0 is sufficient."""
 
-_HOST = re.compile(HOST_PATTERN)
+_HOST = ValuePattern(HOST_PATTERN)
 
 
 class _Entry(NamedTuple):
@@ -105,7 +105,7 @@ def _entries(draft: Builder, spec: IngressSpec) -> Iterator[_Entry]:
 
 
 def _check_host(draft: Builder, host: str, path: str) -> None:
-    if _HOST.fullmatch(host):
+    if _HOST.fits(host):
         check_host_name(draft, host, path)
     else:
         draft.error("InvalidHost", path, f"{host!r} is not a host name{in_ascii(host)}")

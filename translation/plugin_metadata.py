@@ -6,7 +6,6 @@ the plugin; the gateway adds it to the body.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.objects import ConfigMap
@@ -31,7 +31,7 @@ _DEEPEST = 100
 
 _PATH = f"data[{DATA_KEY}]"
 _ID = r"[a-zA-Z0-9_.-]{1,64}"
-_NAMED = re.compile(rf"\bname[\"']?\s*:\s*[\"']?({_ID})")
+_NAMED = TextPattern(rf"\bname[\"']?\s*:\s*[\"']?({_ID})")
 
 
 class _Part(BaseModel):
@@ -65,7 +65,7 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> O
         draft.warn("NothingGiven", _PATH, "is missing, so no plugin has metadata; add the list of clusters")
         return draft.finish()
     # Broken YAML has no structure to inspect, and records in gateways must stay even then.
-    draft.protect("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
+    draft.protect("plugin_metadata", ids=frozenset(found[1] for found in _NAMED.finditer(text)))
     for record in _records(draft, _wanted(draft, _parse(draft, text), options.clusters)):
         draft.add(record)
     return draft.finish()

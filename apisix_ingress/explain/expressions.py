@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import regex
-
 from apisix_ingress.explain.request import Unknown
+from apisix_ingress.model.formats.patterns import LONGEST_FOREIGN_PATTERN, ForeignPattern
 from apisix_ingress.model.secrets.fields import is_secret_of_request
 
 Lookup = Callable[[str], str | None]
@@ -121,13 +120,15 @@ def _ordered(compare: Callable[[float, float], bool]) -> Callable[[str | None, o
     return run
 
 
-def _matching(flags: int) -> Callable[[str | None, object], bool]:
+def _matching(*, ignore_case: bool) -> Callable[[str | None, object], bool]:
     def run(found: str | None, wanted: object) -> bool:
         if found is None:
             return False
+        if len(str(wanted)) > LONGEST_FOREIGN_PATTERN:
+            raise TimeoutError(f"the regular expression is longer than {LONGEST_FOREIGN_PATTERN} characters")
         try:
-            return regex.search(str(wanted), found, flags, timeout=REGEX_TIMEOUT) is not None
-        except regex.error:
+            return ForeignPattern(str(wanted), ignore_case=ignore_case).found(found, seconds=REGEX_TIMEOUT)
+        except ValueError:
             return False
         except TimeoutError:
             raise TimeoutError("the regular expression takes too long") from None
@@ -151,8 +152,8 @@ _OPERATORS: dict[str, Callable[[str | None, Any], bool]] = {
     ">=": _ordered(lambda left, right: left >= right),
     "<": _ordered(lambda left, right: left < right),
     "<=": _ordered(lambda left, right: left <= right),
-    "~~": _matching(0),
-    "~*": _matching(regex.IGNORECASE),
+    "~~": _matching(ignore_case=False),
+    "~*": _matching(ignore_case=True),
     "in": lambda found, wanted: isinstance(wanted, list) and found in wanted,
     "has": lambda found, wanted: False,  # expects a list, but variables of a request are text
     "ipmatch": _in_networks,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from functools import lru_cache
 
+from apisix_ingress.model.formats.patterns import ValuePattern, pattern_of_user
 from apisix_ingress.model.json import FrozenJson
+
+LONGEST_PATH = 65_536
+"""Maximum length of a path that is compared with patterns, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,26 @@ def uri_level(pattern: str, path: str) -> tuple[int, int] | None:
         return (0, 0) if pattern == path else None
     if not path.startswith(prefix):
         return None
-    if rest and not _glob(pattern).fullmatch(path):
+    if rest and not _fits_segments(pattern, path):
         return None
     return (1, -len(prefix))
 
 
-def _glob(pattern: str) -> re.Pattern[str]:
-    # Lazy, with no nested repeats: its time grows with the path, not explosively.
-    return re.compile(".*?".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
+def _fits_segments(pattern: str, path: str) -> bool:
+    """Return whether a path that has the literal prefix of a pattern matches its segments (lua-resty-radixtree).
+
+    A segment that begins with `*` matches any number of segments whatever follows the star, one that begins with `:`
+    matches one, and any other segment is a regular expression. Without segments of the first two types, the prefix is
+    all that counts: `/a*b` matches what `/a*` matches.
+    """
+    if not any(segment.startswith(("*", ":")) for segment in pattern.split("/")):
+        return True
+    compiled = _segments(pattern)
+    return compiled is not None and compiled.fits(path)
+
+
+@lru_cache(maxsize=1024)
+def _segments(pattern: str) -> ValuePattern | None:
+    parts = pattern.rstrip("/").split("/")
+    texts = (".*" if part.startswith("*") else "[^/]+" if part.startswith(":") else part for part in parts)
+    return pattern_of_user("(?s)" + "/".join(texts) + ("/" if pattern.endswith("/") else ""), LONGEST_PATH)

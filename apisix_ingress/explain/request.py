@@ -6,21 +6,22 @@ its slashes merged and its dots resolved before it is matched (matching facts 1 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import SplitResult, parse_qsl, unquote_to_bytes, urlsplit
 
 from apisix_ingress.errors import UsageError
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.network.ip_address import is_ip
 
-_METHOD = re.compile(r"[A-Z]+(-[A-Z]+)?")
-_UNKNOWABLE = re.compile(
+_METHOD = ValuePattern(r"[A-Z]+(-[A-Z]+)?")
+_UNKNOWABLE = ValuePattern(
     r"(post_arg_|graphql_|ssl_|upstream_|balancer_|time_|tcpinfo_|proxy_protocol_|geoip2?_)\w*"
     r"|msec|pid|binary_remote_addr|connection(_requests|_time)?|remote_port|server_addr|request_(id|length|time|body|completion)|body_bytes_sent"
     r"|bytes_(sent|received)|hostname|nginx_version|pipe|status|realpath_root|document_root|request_filename"
 )
+_HEADER = ValuePattern(r"(?s)([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*[:=]\s*(.*)", 65_536)
 
 
 class Unknown(Exception):
@@ -107,7 +108,7 @@ class ProbeRequest:
             raise Unknown("server_addr is unknown; use --server-addr")
         if name == "ssl_server_name" and self.scheme == "https" and not self.server_name:
             raise Unknown("ssl_server_name is unknown; use a URL with a host")
-        if name not in self._plain and _UNKNOWABLE.fullmatch(name):
+        if name not in self._plain and _UNKNOWABLE.fits(name):
             raise Unknown(f"{name} cannot be derived from a URL and headers")
         return self._plain.get(name)
 
@@ -138,7 +139,9 @@ class ProbeRequest:
 def normalise(path: str) -> str:
     """Return a path in the form that is matched: decoded, slashes merged, dots resolved."""
     decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
-    pieces = re.sub("/+", "/", decoded).split("/")[1:]
+    while "//" in decoded:
+        decoded = decoded.replace("//", "/")
+    pieces = decoded.split("/")[1:]
     parts: list[str] = []
     for piece in pieces:
         if piece == "..":
@@ -177,7 +180,7 @@ def parse_request(
     if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in url):
         raise UsageError(f"URL {url!r} contains a space or a control character; percent-encode it")
     parts = _split(url)
-    if not _METHOD.fullmatch(method.upper()):
+    if not _METHOD.fits(method.upper()):
         raise UsageError(f"invalid method {method!r}; use e.g. GET")
     if remote_addr and not is_ip(remote_addr):
         raise UsageError(f"client address {remote_addr!r} is not an IP address; use e.g. 192.0.2.7")
@@ -222,10 +225,10 @@ def _split(url: str) -> SplitResult:
 
 
 def _header(text: str) -> tuple[str, str]:
-    found = re.match(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*[:=]\s*(.*)", text, re.DOTALL)
+    found = _HEADER.fullmatch(text)
     if found is None or any(char in text for char in "\r\n\0"):
         raise UsageError(f"malformed header {text!r}; write -H 'Name: value'")
-    return found.group(1).lower(), found.group(2)
+    return found[1].lower(), found[2]
 
 
 def _ascii(authority: str) -> str:

@@ -110,6 +110,8 @@ def _fits(route: RouteFacts, request: ProbeRequest) -> Iterator[_Fit]:
     if route.body.get("status", 1) == 0:
         return
     hosts = [(level, host) for host in route.hosts if (level := host_level(host, request.host)) is not None]
+    if not hosts:  # the paths of other hosts are not compared
+        return
     uris = [(level, uri) for uri in route.uris if (level := uri_level(uri, request.path)) is not None]
     for of_host, host in hosts:
         for of_uri, uri in uris:

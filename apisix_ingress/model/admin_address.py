@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.network.ip_address import is_ip
 
 PUBLISHED_KEYS = frozenset({"edd1c9f034335f136f87ad84b625c8f1", "4054f7cf07e344346cd3f287985e76a2"})
@@ -16,10 +16,10 @@ PUBLISHED_KEY = (
     "(deployment.admin.admin_key of its config.yaml) and here"
 )
 
-HEADER_VALUE = re.compile(r"[\x21-\x7e]*")
+HEADER_VALUE = ValuePattern(r"[\x21-\x7e]*")
 """Characters that are allowed in an HTTP header value."""
 
-_VERSION = re.compile(r"APISIX/([0-9]{1,6})\.([0-9]{1,6})")
+_VERSION = TextPattern(r"APISIX/([0-9]{1,6})\.([0-9]{1,6})")
 _URL_REMEDY = "use the form http://127.0.0.1:9180/apisix/admin"
 
 
@@ -51,7 +51,7 @@ def check_admin_url(text: str) -> str:
         raise ValueError(f"must be an http or https URL; {_URL_REMEDY}")
     if "@" in parts.netloc:
         raise ValueError("must not contain credentials; the admin key has its own field")
-    if parts.query or parts.fragment or not HEADER_VALUE.fullmatch(text):
+    if parts.query or parts.fragment or not HEADER_VALUE.fits(text):
         raise ValueError(f"must be plain, without query, fragment or spaces; {_URL_REMEDY}")
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 

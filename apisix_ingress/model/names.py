@@ -7,10 +7,11 @@ CRC-32 of the record's name in lower-case hex, without padding.
 from __future__ import annotations
 
 import hashlib
-import re
 import zlib
 from collections.abc import Mapping
 from typing import Literal
+
+from apisix_ingress.model.formats.patterns import ValuePattern
 
 Granularity = Literal["endpoint", "service"]
 ConsumerNames = Literal["compatible", "unambiguous"]
@@ -36,12 +37,12 @@ INGRESS = "ing"
 NGINX = "ingress-nginx:"
 """Prefix of record names of ingress-nginx hosts. No namespace can have this name."""
 
-_OF_INGRESS = re.compile(r"[a-z0-9.-]+_[0-9a-f]{1,8}")
+_OF_INGRESS = ValuePattern(r"[a-z0-9.-]+_[0-9a-f]{1,8}")
 """What follows `ing_<namespace>_` in the route name of an Ingress: its name and the short id of host and path."""
 
-_CUT = re.compile(r"~[0-9a-f]{16}")
+_CUT = ValuePattern(r"~[0-9a-f]{16}")
 
-_PLAIN_UPSTREAM = re.compile(r"([^_~:]+)_([^_~:]+)_([1-9][0-9]*)", re.ASCII)
+_PLAIN_UPSTREAM = ValuePattern(r"([^_~:]+)_([^_~:]+)_([1-9][0-9]*)")
 
 
 def short_id(name: str) -> str:
@@ -61,7 +62,7 @@ def truncated(name: str) -> str:
 
 def is_cut(name: str) -> bool:
     """Return whether the name in a record is shortened."""
-    return len(name) == NAME_LIMIT and _CUT.fullmatch(name, _KEPT) is not None
+    return len(name) == NAME_LIMIT and _CUT.fits(name[_KEPT:])
 
 
 def is_id_of(id_: str, name: str) -> bool:
@@ -118,7 +119,7 @@ def is_of_ingress(namespace: str, rule: str) -> bool:
 
     Names of objects contain no underscore, so only the namespace that is named like the prefix is affected.
     """
-    return namespace == INGRESS and _OF_INGRESS.fullmatch(rule) is not None
+    return namespace == INGRESS and _OF_INGRESS.fits(rule)
 
 
 def stream_route_name(namespace: str, name: str, rule: str) -> str:

@@ -7,9 +7,9 @@ Used in output, and to find the namespace that held a host before a restart if i
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
@@ -62,12 +62,12 @@ _NAMESPACE = "([^_A-Z]+)"
 
 
 @cache
-def _patterns(kind: RecordKind) -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _patterns(kind: RecordKind) -> tuple[tuple[str, ValuePattern], ...]:
     """Return the kinds of objects that own records of a kind, with the name patterns in the table."""
     return tuple(
         (
             row.kind,
-            re.compile(object_name(_NAMESPACE, "([^_]+)", row.record_prefix) + row.record_names[kind], re.DOTALL),
+            ValuePattern("(?s)" + object_name(_NAMESPACE, "([^_]+)", row.record_prefix) + row.record_names[kind]),
         )
         for row in RESOURCES.values()
         if kind in row.record_names

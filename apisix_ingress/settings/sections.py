@@ -292,7 +292,7 @@ class ClusterSettings(_Section):
     def _has_one_usable_key(self) -> Self:
         if self.admin_key.get_secret_value() and self.admin_key_file:
             raise ValueError("admin_key and admin_key_file are mutually exclusive: set one of them")
-        if not HEADER_VALUE.fullmatch(self.admin_key.get_secret_value()):
+        if not HEADER_VALUE.fits(self.admin_key.get_secret_value()):
             raise ValueError(
                 "admin_key contains a space, line break or other character that is invalid in an HTTP header"
             )
@@ -312,6 +312,6 @@ class ClusterSettings(_Section):
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise ConfigError(f"{where}: cannot be read: {reason}") from None
-        if not key or len(key) > _LONGEST_KEY or not HEADER_VALUE.fullmatch(key):
+        if not key or len(key) > _LONGEST_KEY or not HEADER_VALUE.fits(key):
             raise ConfigError(f"{where}: must contain only the admin key, on one line")
         return SecretStr(key)

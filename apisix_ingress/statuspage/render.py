@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 ASSETS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
-_SEPARATORS = re.compile(r"([._/-])")
+_SEPARATORS = "._/-"
 
 MOST_YAML = 32 * 1024
 """Maximum bytes of JSON of a body that is also shown as YAML, which takes 100 times as long."""
@@ -83,7 +82,10 @@ def soft(text: str) -> Markup:
     """Return a text that may be broken after the separators of hosts, paths and names."""
     from markupsafe import Markup, escape
 
-    return Markup(_SEPARATORS.sub(r"\1<wbr>", str(escape(text))))  # escaped
+    escaped = str(escape(text))
+    for separator in _SEPARATORS:
+        escaped = escaped.replace(separator, f"{separator}<wbr>")
+    return Markup(escaped)  # escaped
 
 
 def as_json(document: JsonObject) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.verify.model import Probe
 
-_COMBINED = re.compile(r'^\S+ \S+ .{0,200}? \[[^\]]{1,64}\] "(?P<method>[A-Z]{1,20}) (?P<target>\S+) HTTP/[\d.]+"')
+_COMBINED = TextPattern(r'^\S+ \S+ .{0,200}? \[[^\]]{1,64}\] "(?P<method>[A-Z]{1,20}) (?P<target>\S+) HTTP/[\d.]+"')
 _HOSTS = ("host", "http_host", "vhost", "server_name", "authority", ":authority", "request_host")
 _TARGETS = ("request_uri", "uri", "path", "url")
 _METHODS = ("method", "request_method", "verb")

@@ -6,12 +6,12 @@ ids of requests. `session` detects values that vary from one request to the next
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.verify.model import Address, Answer, Probe
 
 Aspect = Literal["answer", "status", "location", "header", "cookie", "body", "backend", "certificate"]
@@ -36,7 +36,7 @@ IGNORED_HEADERS = frozenset(
 
 _IGNORED_PREFIXES = ("x-apisix-", "x-envoy-", "x-kong-", "x-nginx-")
 
-_GENERATED = re.compile(rb"<center>(nginx|openresty)|^\s*\{\s*\"(error_msg|message)\"\s*:|default backend - 404")
+_GENERATED = TextPattern(r"<center>(nginx|openresty)|^\s*\{\s*\"(error_msg|message)\"\s*:|default backend - 404")
 """Pages that gateways generate themselves."""
 
 _HTML_REDIRECT = range(300, 400)
@@ -148,7 +148,7 @@ def is_generated(answer: Answer) -> bool:
         return False
     if answer.status in _HTML_REDIRECT:
         return True
-    return answer.status >= 400 and (not answer.body or bool(_GENERATED.search(answer.body)))
+    return answer.status >= 400 and (not answer.body or bool(_GENERATED.found(answer.body.decode("utf-8", "replace"))))
 
 
 def _answered(found: Facts) -> str:

@@ -6,13 +6,13 @@ The annotations are those of ingress-nginx, whose users compare gateways.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from rstr import Rstr
 
+from apisix_ingress.model.formats.patterns import TextPattern, has_python_syntax
 from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.verify.model import Probe
@@ -98,7 +98,9 @@ def _targets(item: CustomObject, path: str, kind: str) -> Iterator[str]:
         yield stem.upper() if stem != stem.upper() else stem.lower()
 
 
-_COUNTED = re.compile(r"\{(\d+)")
+_COUNTED = TextPattern(r"\{(\d+)")
+_NESTED = TextPattern(r"(?s)\)[*+{].*\)[*+{]")
+_SPECIAL = TextPattern(r"[\\^$.|?*+()\[\]{}]")
 _MOST_COUNTED = 50
 """Maximum number of repetitions in a sampled pattern: a sample of nested ones would fill the memory."""
 
@@ -107,13 +109,15 @@ def _samples(pattern: str) -> Iterator[str]:
     """Yield strings that match a regular expression, always the same ones, and one that continues after a match."""
     source = Rstr(random.Random(pattern))
     cleaned = pattern.removeprefix("^").removesuffix("$")
-    counts = [int(text) for text in _COUNTED.findall(cleaned)]
+    counts = [int(found[1]) for found in _COUNTED.finditer(cleaned)]
     try:
-        if len(counts) > 2 or any(count > _MOST_COUNTED for count in counts):
+        if len(counts) > 2 or any(count > _MOST_COUNTED for count in counts) or _NESTED.found(cleaned):
             raise ValueError("too many repetitions")
+        if not has_python_syntax(cleaned):
+            raise ValueError("not a regular expression")
         found = [source.xeger(cleaned)[:_LONGEST_SAMPLE] for _ in range(REGEX_SAMPLES)]
-    except (re.error, ValueError, KeyError, OverflowError):
-        found = [re.split(r"[\\^$.|?*+()\[\]{}]", cleaned)[0] or "/"]
+    except (ValueError, KeyError, OverflowError):
+        found = [_SPECIAL.split(cleaned)[0] or "/"]
     for text in found:
         target = quote("".join(char for char in text if char.isprintable()), safe=_SAFE)
         yield target if target.startswith("/") else f"/{target}"

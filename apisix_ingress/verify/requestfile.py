@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, urlsplit
 
 from apisix_ingress.errors import UsageError
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.verify.model import Probe
 
-_METHOD = re.compile(r"[A-Z]{1,20}")
+_METHOD = ValuePattern(r"[A-Z]{1,20}")
 _SAFE = "/%:@!$&'()*+,;=~-._?[]"
 
 
@@ -31,7 +31,7 @@ def probes_of(lines: Iterable[str], name: str) -> Iterator[Probe]:
 
 
 def _probe(words: list[str], origin: str) -> Probe:
-    method = words.pop(0) if len(words) > 1 and _METHOD.fullmatch(words[0]) else "GET"
+    method = words.pop(0) if len(words) > 1 and _METHOD.fits(words[0]) else "GET"
     url = words.pop(0)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:

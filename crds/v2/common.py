@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -29,6 +28,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from apisix_ingress.model.formats.duration import LONGEST
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 
 DURATION_PATTERN = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 """A Go duration string; RE2 and Python parse it alike."""
@@ -49,8 +49,8 @@ _UNITS = {
     "m": Decimal(60),
     "h": Decimal(3600),
 }
-_WHOLE = re.compile(DURATION_PATTERN)
-_PART = re.compile(r"([0-9.]+)([a-zµμ]+)")
+_WHOLE = ValuePattern(DURATION_PATTERN)
+_PART = TextPattern(r"([0-9.]+)([a-zµμ]+)")
 
 
 @lru_cache(maxsize=1024)
@@ -60,9 +60,10 @@ def duration_seconds(text: str) -> float:
     Raises:
         ValueError: Not a duration. The text is not echoed.
     """
-    if not _WHOLE.match(text):
+    if not _WHOLE.fits(text):
         raise ValueError("not a duration")
-    total = sum((Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Decimal(0))
+    parts = (found.groups() for found in _PART.finditer(text))
+    total = sum((Decimal(number) * _UNITS[unit] for number, unit in parts), Decimal(0))
     if total > LONGEST:
         raise ValueError("longer than any duration")
     return float(-total if text.startswith("-") else total)

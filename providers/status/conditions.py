@@ -6,13 +6,13 @@ the condition is left unchanged.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.condition import Cause, Condition, aborted, synced
+from apisix_ingress.model.formats.patterns import Match, TextPattern
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.table import kinds_of_records
 from apisix_ingress.model.names import object_name
@@ -24,7 +24,7 @@ from providers.cluster_config import ClusterConfigProvider
 from providers.core.problems import SHARED_HOST
 from providers.status.host_records import HostRecords
 
-_TAKEN = re.compile(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer: (\S+)")
+_TAKEN = TextPattern(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer: (\S+)")
 """The error of a gateway if another consumer already has the credential."""
 
 
@@ -189,10 +189,10 @@ class Conditions:
         guessing credentials does not reveal their owner.
         """
 
-        def replaced(found: re.Match[str]) -> str:
+        def replaced(found: Match) -> str:
             holders = self.owners(RecordKey("consumers", found[2]))
             if any(each.namespace == owner.namespace for each in holders):
-                return f"{found.group()}; use another credential"
+                return f"{found[0]}; use another credential"
             return f"the credential for plugin {found[1]} cannot be used; use another one"
 
         return _TAKEN.sub(replaced, message)

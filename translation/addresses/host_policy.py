@@ -6,12 +6,12 @@ An address is recognized in every notation (`model.network.ip_address`). Only th
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.network.internal_addresses import InternalAddresses
 from apisix_ingress.model.network.ip_address import IpAddress, IpNetwork, embedded_ips, parse_ip
@@ -62,7 +62,7 @@ _ZONES: dict[str, str] = {
 }
 """Public zones in which every name resolves to a loopback address, or to an address that is part of the name."""
 
-_HOST = re.compile(r"[a-z0-9_.-]+")
+_HOST = ValuePattern(r"[a-z0-9_.-]+")
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -165,7 +165,7 @@ def judged(host: str) -> Judged:
 
 def _named(name: str) -> str:
     """Return what makes a name internal, as far as the name itself shows it."""
-    if not _HOST.fullmatch(name):
+    if not _HOST.fits(name):
         return _NO_HOST
     labels = name.split(".")
     zones = (_ZONES.get(".".join(labels[count:])) for count in range(max(0, len(labels) - _DEEPEST), len(labels)))

@@ -5,18 +5,18 @@ An invalid one makes the Ingress fail: a route must not be created without its p
 
 from __future__ import annotations
 
-import re
 from urllib.parse import urlsplit
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from translation.annotations.reader import Annotations
 from translation.hosts.matching import Var, is_network
 from translation.plugins.configs import Plugins, present
 
 _AUTH_PLUGINS = {"keyAuth": "key-auth", "basicAuth": "basic-auth"}
-_METHOD = re.compile(r"[A-Z][A-Z_-]*", re.ASCII)
+_METHOD = ValuePattern(r"[A-Z][A-Z_-]*")
 """Methods that the gateway accepts, including those of WebDAV and other standards."""
 
-_ORIGIN = re.compile(r"\w+://[^,]+", re.ASCII)
+_ORIGIN = ValuePattern(r"\w+://[^,]+")
 _ORIGIN_WORDS = frozenset({"*", "**", "null"})
 """Values that the gateway accepts instead of origins (APISIX plugin cors)."""
 
@@ -90,7 +90,7 @@ def refused_methods(annotations: Annotations) -> list[Var]:
 def _methods(annotations: Annotations, name: str) -> list[str]:
     found = annotations.guard(name)
     for item in found:
-        if not _METHOD.fullmatch(item):
+        if not _METHOD.fits(item):
             annotations.error(name, f"{item!r} is not a method; write methods in capitals, such as GET,POST")
     return found
 
@@ -122,7 +122,7 @@ def cors(annotations: Annotations) -> Plugins:
 def _origins(annotations: Annotations) -> list[str]:
     found = annotations.items("cors-allow-origin")
     for item in found:
-        if not (_ORIGIN.fullmatch(item) or (len(found) == 1 and item in _ORIGIN_WORDS)):
+        if not (_ORIGIN.fits(item) or (len(found) == 1 and item in _ORIGIN_WORDS)):
             remedy = "write origins such as https://www.example.org, or * alone"
             annotations.error("cors-allow-origin", f"{item!r} is not an origin; {remedy}")
     return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
 from translation.annotations.access import METHOD_NOT_ALLOWED, refused_methods
 from translation.annotations.reader import Annotations
@@ -15,7 +15,7 @@ MOVED_PERMANENTLY = 301
 _REDIRECTS = range(301, 309)
 _STATUSES = range(200, 599)
 """Values that the gateway accepts as the status of a rewritten response."""
-_ADDABLE = re.compile(r"[^:]*[^:/]")
+_ADDABLE = ValuePattern(r"[^:]*[^:/]")
 """Values that its schema accepts for an added header; a header that is set may have any value."""
 
 
@@ -102,7 +102,7 @@ def _response_rewrite(annotations: Annotations) -> JsonObject | None:
 
 def _added(annotations: Annotations) -> Iterator[str]:
     for header, value in _headers(annotations, "response-rewrite-add-header"):
-        if _ADDABLE.fullmatch(value):
+        if _ADDABLE.fits(value):
             yield f"{header}:{value}"
         else:
             message = (

@@ -7,31 +7,32 @@ well. No message contains the string, which may be a secret.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.objects import CustomObject, Secret
 from translation.core.context import Context
 
-_NEVER = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
-_LINE = re.compile(rf"[{_NEVER}\t\n\r\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_NEVER = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}\x{d800}-\x{dfff}"
+_LINE = TextPattern(rf"[{_NEVER}\t\n\r\x{{61c}}\x{{200e}}\x{{200f}}\x{{2028}}-\x{{202e}}\x{{2066}}-\x{{2069}}]")
 """Forbidden in single-line strings: control characters, line breaks of any kind, marks that change the text
 direction."""
 
-_BLOCK = re.compile(f"[{_NEVER}]")
+_BLOCK = TextPattern(f"[{_NEVER}]")
 """Forbidden even in multi-line strings: code, a response body, a PEM key."""
 
 _FREE = frozenset({"config", "args", "authParameter", "filter_func"})
 """Fields whose strings may have several lines."""
 
-_STRICT = re.compile(r"(?:^|[-_])(?:headers?|hosts?|uris?|path|methods?)$", re.IGNORECASE)
-"""Fields of a plugin whose strings must be on one line: they become part of the head of a request or a response."""
+_STRICT = frozenset({"header", "headers", "host", "hosts", "uri", "uris", "path", "method", "methods"})
+"""Last words of fields of a plugin whose strings must be on one line: they become part of the head of a request or a
+response."""
 
-_REFERENCE = re.compile(r"\$(?:env|secret)://", re.IGNORECASE)
+_REFERENCE = TextPattern(r"(?i)\$(?:env|secret)://")
 """Strings that begin like this are replaced by the gateway: `$env://` in any case (APISIX core/env.lua),
 `$secret://`."""
 
@@ -86,7 +87,7 @@ def check_record(scope: Context, kind: RecordKind, body: Mapping[str, Any]) -> N
     if scope.options.secret_references == "allow" or scope.has_refused_content:
         return
     for place in _texts(_Place(body)):
-        if _REFERENCE.match(place.value):
+        if place.value.startswith("$") and _REFERENCE.match(place.value):
             _refuse_reference(scope, "", f"{kind}{_dotted(place.path)} in the generated record ")
             return
 
@@ -101,11 +102,15 @@ def _texts(root: _Place) -> Iterator[_Place]:
         elif isinstance(value, Mapping):
             for key, item in reversed(tuple(value.items())):
                 name = str(key)
-                lines = (block or name in _FREE) and not (block and _STRICT.search(name))
+                lines = (block or name in _FREE) and not (block and _is_strict(name))
                 stack.append(_Place(item, (path, name), lines))
                 stack.append(_Place(name, (path, name), block))
         elif isinstance(value, list):
             stack.extend(_Place(value[index], (path, index), block) for index in reversed(range(len(value))))
+
+
+def _is_strict(name: str) -> bool:
+    return name.lower().replace("_", "-").rpartition("-")[2] in _STRICT
 
 
 def _has_only_fine_texts(scope: Context, spec: Mapping[str, Any]) -> bool:
@@ -137,19 +142,19 @@ def _strings(root: Any) -> list[str]:
 def _check(scope: Context, text: str, path: str, *, block: bool, what: str = "") -> bool:
     """Return whether a string was rejected."""
     if found := (_BLOCK if block else _LINE).search(text):
-        code = ord(found.group())
+        code = ord(found[0])
         scope.error("ControlCharacter", path, f"{what}contains the control character U+{code:04X}; remove it")
         return True
-    if scope.options.secret_references == "refuse" and _REFERENCE.search(text):
+    if scope.options.secret_references == "refuse" and _REFERENCE.found(text):
         _refuse_reference(scope, path, what)
         return True
     return False
 
 
 def _is_fine(scope: Context, text: str, *, block: bool) -> bool:
-    if (_BLOCK if block else _LINE).search(text):
+    if (_BLOCK if block else _LINE).found(text):
         return False
-    return scope.options.secret_references != "refuse" or not _REFERENCE.search(text)
+    return scope.options.secret_references != "refuse" or not _REFERENCE.found(text)
 
 
 def _refuse_reference(scope: Context, path: str, what: str) -> None:
@@ -170,4 +175,4 @@ def _dotted(path: Path) -> str:
 
 def quoted(name: str) -> str:
     """Return a name for a message: a key may contain the text for which it was rejected."""
-    return _LINE.sub(lambda found: f"\\u{ord(found.group()):04x}", name)
+    return _LINE.sub(lambda found: f"\\u{ord(found[0]):04x}", name)

@@ -6,11 +6,11 @@ Sources of the rules: v1-behaviour.md §2.4; the `vars` of the APISIX route sche
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.network.host_names import host_mistake, mixed_scripts
 from translation.core.context import Context
 
@@ -21,7 +21,7 @@ Operand = str | list[str]
 Var = list[Operand]
 """One condition: variable, an optional `!`, operator, operand."""
 
-_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]*))?")
+_NETWORK = ValuePattern(r"[0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]*))?")
 """No zone (`%eth0`), and no prefix length as a mask or with a leading zero: gateways reject both."""
 
 _OPERATORS: dict[str, tuple[str, ...]] = {
@@ -77,7 +77,7 @@ def check_addresses(scope: Context, addresses: Sequence[str], path: str) -> None
 @lru_cache(maxsize=4096)
 def is_network(text: str) -> bool:
     """Return whether a string is an IP address or a CIDR range, host bits allowed, as in 1.8 and in gateways."""
-    if not _NETWORK.fullmatch(text):
+    if not _NETWORK.fits(text):
         return False
     try:
         ipaddress.ip_network(text, strict=False)

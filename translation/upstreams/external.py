@@ -6,11 +6,12 @@ Used for its own record and for the routes that refer to it, which fail with it.
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import TYPE_CHECKING
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.host_names import LONGEST_HOST
 from apisix_ingress.model.objects import Service
 from translation.addresses.policy import check_address
 from translation.core.context import Context
@@ -20,7 +21,7 @@ from translation.upstreams.settings import discovery_body, settings_body
 if TYPE_CHECKING:
     from crds.v2.upstream import ApisixUpstreamSpec, ExternalNode
 
-_DOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_DOMAIN = ValuePattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", LONGEST_HOST)
 _TLS_SCHEMES = frozenset({"https", "grpcs", "tls"})
 
 
@@ -80,7 +81,7 @@ def check_external_name(scope: Context, service: Service, path: str, port: int) 
 
 def is_host(text: str) -> bool:
     """Return whether a string is a lower-case host name or an IP address."""
-    if _DOMAIN.fullmatch(text):
+    if _DOMAIN.fits(text):
         return True
     try:
         ipaddress.ip_address(text)

@@ -6,10 +6,10 @@ upstream. Source of the mapping: v1-behaviour.md §2.7; the limits are those of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
         UpstreamSettings,
     )
 
-_HEADER = re.compile(r"[a-zA-Z0-9_-]+"), "use letters, digits, - and _"
+_HEADER = ValuePattern(r"[a-zA-Z0-9_-]+"), "use letters, digits, - and _"
 
-_KEYS: Mapping[str, tuple[re.Pattern[str], str]] = {
+_KEYS: Mapping[str, tuple[ValuePattern, str]] = {
     "header": _HEADER,
     "cookie": _HEADER,
     "vars": (
-        re.compile(
+        ValuePattern(
             "(?:uri|server_name|server_addr|request_uri|remote_port|remote_addr|query_string|host|hostname|mqtt_client_id)"
             "|arg_[0-9a-zA-Z_-]+"
         ),
@@ -168,7 +168,7 @@ def _balancing(scope: Context, settings: UpstreamSettings, path: str) -> JsonObj
     if balancer.type != "chash":
         return {"type": balancer.type}
     shape, remedy = _KEYS.get(balancer.hash_on, (None, ""))
-    if shape and not shape.fullmatch(balancer.key):
+    if shape and not shape.fits(balancer.key):
         scope.error("InvalidSpec", f"{path}.key", f"is not a valid key for hashOn {balancer.hash_on}; {remedy}")
     return {"type": "chash", "hash_on": balancer.hash_on, **present({"key": balancer.key})}
 

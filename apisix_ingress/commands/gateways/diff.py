@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
 )
 from apisix_ingress.commands.common.setup import print_painted
+from apisix_ingress.model.formats.patterns import TextPattern
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -40,6 +40,8 @@ _WITH_BODIES = ("create", "update", "reject")
 _HEADER = ("CHANGE", "RECORD", "NAME", "OBJECT", "FIELDS")
 _CONTEXT = 2
 """Number of equal lines shown around differences."""
+
+_TICKS = TextPattern("`+")
 
 
 FormatOption = Annotated[str, one_of(("text", "json", "markdown"))]
@@ -146,7 +148,7 @@ def markdown_lines(document: JsonObject, *, stat: bool) -> Iterator[str]:
 
 def _folded(change: JsonObject) -> Iterator[str]:
     body = [line[2:] for line, _ in _body_lines(change["before"], change["after"])]
-    fence = "`" * max(3, 1 + max((len(found) for line in body for found in re.findall("`+", line)), default=0))
+    fence = "`" * max(3, 1 + max((len(found) for line in body for found in _TICKS.findall(line)), default=0))
     yield ""
     yield f"<details><summary>{change['act']} {html.escape(change['record'])}</summary>"
     yield ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Iterator
 
 import crds
@@ -13,6 +12,7 @@ from apisix_ingress.diagnostics.doctor.clock_skew import skew_seconds
 from apisix_ingress.diagnostics.doctor.permissions import missing_rights, needed_rights
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound
 from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, IngressClass
@@ -23,6 +23,8 @@ from translation.core.scope import INGRESS_CLASS_OF_ANY
 
 OLDEST = (1, 25)
 """The first API server version that supports the rules in the CRDs."""
+
+_VERSION = TextPattern(r"v?([0-9]{1,9})\.([0-9]{1,9})")
 
 SKEW_SECONDS = 5.0
 
@@ -41,7 +43,7 @@ async def check_server(api: KubeApi, clock: Clock) -> list[Check]:
 
 def _version(found: JsonObject) -> Check:
     text = str(found.get("gitVersion") or "")
-    numbers = re.match(r"v?(\d+)\.(\d+)", text)
+    numbers = _VERSION.match(text)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         fix = f"upgrade it to {wanted} or later: older versions ignore rules"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from apisix_ingress.diagnostics.reports.status import STATES
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 
 _COLOURS = {"failed": "red", "waiting": "yellow", "pending": "yellow", "ok": ""}
 _GAP = "  "
 
-_FIELD = re.compile(r"^spec\.\S+: ")
+_FIELD = TextPattern(r"^spec\.\S+: ")
 """The field at the start of a message: it differs between kinds that have the same problem."""
 
 MOST_SAME = 3

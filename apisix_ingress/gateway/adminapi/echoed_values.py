@@ -7,11 +7,11 @@ least 23 characters, and any prefix or suffix of at least 12.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.secrets.fields import ANYWHERE, LONGEST_NAME, Place, hides_item
 
@@ -21,7 +21,7 @@ SHORTEST = 4
 BLOCK = 12
 """The number of characters of a block; longer texts are looked up block by block."""
 
-_SENSITIVE = re.compile(r"key|secret|token|passw|credential|auth|private", re.IGNORECASE)
+_SENSITIVE = TextPattern("(?i)key|secret|token|passw|credential|auth|private")
 
 Run = tuple[int, int]
 """Start and end of a part of a message."""
@@ -117,4 +117,4 @@ def _sounds_secret(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_sensitive(name: str) -> bool:
-    return _SENSITIVE.search(name) is not None
+    return _SENSITIVE.found(name)

@@ -6,13 +6,13 @@ untrusted, so the text is truncated first, and the work is proportional to the r
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 import orjson
 
 from apisix_ingress.gateway.adminapi.echoed_values import BLOCK, EchoedValues, Run
+from apisix_ingress.model.formats.patterns import GuardedPattern, TextPattern
 from apisix_ingress.model.json import FrozenJson
 
 LIMIT = 1024
@@ -25,21 +25,21 @@ _LONGEST = 8 * 1024
 """Characters of a message that are processed: masking may make it much shorter."""
 
 _HIDDEN = "***"
-_TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
-_PEM = re.compile(r"-----BEGIN [A-Z ]{1,64}-----")
-_PEM_END = re.compile(r"-----END [A-Z ]{1,64}-----")
+_TITLE = TextPattern("(?i)<title>([^<]*)</title>")
+_PEM = GuardedPattern(r"-----BEGIN [A-Z ]{1,64}-----")
+_PEM_END = GuardedPattern(r"-----END [A-Z ]{1,64}-----")
 # A value that the gateway quotes, up to the last quotation mark: the value may contain some itself.
-_ECHO = re.compile(r'\b(?:with|got) "')
+_ECHO = GuardedPattern(r'\b(?:with|got) "')
 _UNNAMED = r"(?<!property )(?<!plugin )"
-_QUOTED = re.compile(rf"""{_UNNAMED}(?:(?<!\w)"[^"]*"|(?<!\w)'[^']*')""")
-_OPENING = re.compile(rf"""{_UNNAMED}["']""")
+_QUOTED = GuardedPattern(rf"""{_UNNAMED}(?:(?<!\w)"[^"]*"|(?<!\w)'[^']*')""")
+_OPENING = GuardedPattern(rf"""{_UNNAMED}["']""")
 # The beginning of code that does not compile, and the token at which the compiler failed.
-_CODE = re.compile(r'\[string "')
-_NEAR = re.compile(r"""\bnear ['"]""")
-_LINE = re.compile(r":\d{1,9}:")
-_WORD = re.compile(r"""[^\s"',;:=/?&()\[\]{}]*""")
+_CODE = GuardedPattern(r'\[string "')
+_NEAR = GuardedPattern(r"""\bnear ['"]""")
+_LINE = GuardedPattern(r":\d{1,9}:")
+_WORD = GuardedPattern(r"""[^\s"',;:=/?&()\[\]{}]*""")
 _LONGEST_WORD = 256
-_MESSAGE_FIELD = re.compile(r'"(?:error_msg|message)"\s*:\s*"((?:[^"\\]++|\\.)*+)', re.DOTALL)
+_MESSAGE_FIELD = TextPattern(r'(?s)"(?:error_msg|message)"\s*:\s*"((?:[^"\\]|\\.)*)')
 
 
 def message_of(content: bytes, status: int) -> str:
@@ -65,16 +65,22 @@ def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
             message quotes them.
         secrets: Other texts to mask, such as the admin key.
     """
+    try:
+        message = _masked(message, body, secrets)
+    except TimeoutError:
+        message = _HIDDEN
+    message = " ".join("".join(char if char.isprintable() else " " for char in message).split())
+    return message if len(message) <= LIMIT else message[: LIMIT - 1] + "…"
+
+
+def _masked(message: str, body: FrozenJson | None, secrets: Sequence[str]) -> str:
     # A value that crosses the cut is recognized by the characters after it, which are removed below.
     is_cut, message = len(message) > _LONGEST, message[: _LONGEST + BLOCK]
     message = _without_blocks(message, is_cut)
     if body is not None:
         message = _without_echo(message, is_cut)
     message = _without_values(message, body or {}, secrets)
-    if is_cut:
-        message = _without_tail(message[:_LONGEST])
-    message = " ".join("".join(char if char.isprintable() else " " for char in message).split())
-    return message if len(message) <= LIMIT else message[: LIMIT - 1] + "…"
+    return _without_tail(message[:_LONGEST]) if is_cut else message
 
 
 def _of_text(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from http import HTTPStatus
@@ -16,6 +15,7 @@ from apisix_ingress.gateway.adminapi.error_text import message_of, scrub
 from apisix_ingress.gateway.adminapi.list_parser import NoList, items_of
 from apisix_ingress.gateway.adminapi.transport import Reply
 from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
@@ -29,12 +29,12 @@ _IN_USE = "is still using it now"
 _GONE = "not found"
 # Fields that a reply to a successful write does not have.
 _OF_NO_WRITE = frozenset({"error_msg", "error", "message", "list"})
-_HELD_BY: tuple[tuple[RecordKind, re.Pattern[str]], ...] = (
-    ("global_rules", re.compile(r"already exists in global rule with id '?([^'\s]+)")),
-    ("consumers", re.compile(r"duplicate [a-z_]{1,64} of plugin .+ found with consumer: (\S+)")),
+_HELD_BY: tuple[tuple[RecordKind, TextPattern], ...] = (
+    ("global_rules", TextPattern(r"already exists in global rule with id '?([^'\s]+)")),
+    ("consumers", TextPattern(r"duplicate [a-z_]{1,64} of plugin .+ found with consumer: (\S+)")),
 )
-_DUPLICATE = re.compile(r"duplicate [a-z_]{1,64} of plugin [a-z0-9-]{1,64} found with consumer: [\w.-]{1,128}")
-_NOT_FOUND = re.compile(
+_DUPLICATE = TextPattern(r"duplicate [a-z_]{1,64} of plugin [a-z0-9-]{1,64} found with consumer: [\w.-]{1,128}")
+_NOT_FOUND = TextPattern(
     r"failed to fetch (upstream|plugin config|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
 )
 _NAMED: dict[str, RecordKind] = {"upstream": "upstreams", "plugin config": "plugin_configs", "ssl": "ssls"}
@@ -99,7 +99,7 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
         plainly = _DUPLICATE.search(plain)
         return DependencyPending(f"{what}: {plainly[0] if plainly else text}", holder=holder)
     if status == 400 and (named := _NOT_FOUND.search(text)):
-        return DependencyPending(f"{what}: {text}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))
+        return DependencyPending(f"{what}: {text}", missing=RecordKey(_NAMED[named[1]], named[2]))
     return GatewayRejected(status, text)
 
 
@@ -117,7 +117,7 @@ def strange(
 def _holder(text: str) -> RecordKey | None:
     """Return the record that has an exclusive key of the rejected one, if that is the reason."""
     found = ((kind, pattern.search(text)) for kind, pattern in _HELD_BY)
-    return next((RecordKey(kind, match.group(1)) for kind, match in found if match), None)
+    return next((RecordKey(kind, match[1]) for kind, match in found if match), None)
 
 
 def refused_again(reply: Reply, what: str, fields: Fields) -> GatewayUnavailable | GatewayUnauthorized:

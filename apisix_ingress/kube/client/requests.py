@@ -7,7 +7,6 @@ exchange. A watch reuses the connection of its list. `api` interprets responses.
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +24,7 @@ from apisix_ingress import __version__
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credentials import Access, Credentials
 from apisix_ingress.kube.client.rest_config import RestConfig, open_session, proxy_of
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.secrets.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.raw_http import RawConnection, RawRequest
@@ -44,9 +44,8 @@ _HEADERS = {
     "User-Agent": f"apisix-ingress/{__version__}",
 }
 _JSON = {"Content-Type": "application/json"}
-_PLAIN_URL = re.compile(
-    r"https?://[a-z0-9.-]+(?::[0-9]+)?(?:/(?!\.\.?(?:[/?]|$))[A-Za-z0-9._-]+)+(?:\?[A-Za-z0-9._=&-]*)?"
-)
+_PLAIN_URL = ValuePattern(r"https?://[a-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._-]+)+(?:\?[A-Za-z0-9._=&-]*)?")
+_DOTS = TextPattern(r"/\.\.?(?:[/?]|$)")
 """A URL that needs neither quoting nor normalizing."""
 _NEVER_RESENT = frozenset({"POST", "PATCH"})
 """Methods that are sent without aiohttp's session, which sends others again if an idle connection was closed."""
@@ -297,7 +296,7 @@ async def _sent_raw(connection: RawConnection, access: Access, request: Request)
 
     address = _url(access, request)
     # Quoting takes a twentieth of the CPU time of a status, and nearly all URLs need none.
-    url = URL(address, encoded=_PLAIN_URL.fullmatch(address) is not None)
+    url = URL(address, encoded=_PLAIN_URL.fits(address) and not _DOTS.found(address))
     headers, data = [*_headers(access, request).items()], orjson.dumps(request.body)
     raw = RawRequest(request.method, url, headers, data, timeout=timeout, stall=None, check=connected)
     try:

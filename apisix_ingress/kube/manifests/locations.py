@@ -6,20 +6,20 @@ Messages contain these positions so that an editor can jump to them. Only files 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import yaml
 
 from apisix_ingress.kube.client.json_depth import DEEPEST
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.formats.safe_yaml import DocumentError, Position, compose_each, position
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 
 START: Position = (1, 1)
 
-_STEP = re.compile(r"\[(\d+)\]|\[([^\]]+)\]|\.?([^.\[]+)")
+_STEP = TextPattern(r"\[(\d+)\]|\[([^\]]+)\]|\.?([^.\[]+)")
 """A step of a path: an item by number, a key in brackets (as for annotations), or a key."""
 
 
@@ -71,10 +71,10 @@ def _find(node: yaml.Node, path: str) -> Position:
     return position(mark)
 
 
-def _below(node: yaml.Node, step: Sequence[str | None]) -> tuple[yaml.Node, yaml.Node] | None:
+def _below(node: yaml.Node, step: Sequence[str]) -> tuple[yaml.Node, yaml.Node] | None:
     """Return the node one step below, preceded by the node whose position is reported (for a field, its key)."""
     number, bracketed, name = step
-    if number is not None and isinstance(node, yaml.SequenceNode) and int(number) < len(node.value):
+    if number and isinstance(node, yaml.SequenceNode) and int(number) < len(node.value):
         item = node.value[int(number)]
         return item, item
     wanted = name or bracketed or number

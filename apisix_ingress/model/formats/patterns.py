@@ -174,6 +174,16 @@ LONGEST_FOREIGN_TEXT = 16_384
 """Maximum length of a text that a user's pattern is matched with, in characters."""
 
 
+def pattern_of_user(pattern: str, longest: int = LONGEST_VALUE) -> ValuePattern | None:
+    """Return a user's pattern of whole values in RE2; None if it is invalid, too large, or needs PCRE."""
+    if len(pattern) > LONGEST_FOREIGN_PATTERN:
+        return None
+    try:
+        return ValuePattern(pattern, longest)
+    except re2.error:
+        return None
+
+
 def has_python_syntax(pattern: str) -> bool:
     """Return whether `re` compiles a user's pattern, which is a good guess whether PCRE does.
 

@@ -3,20 +3,20 @@
 Grammar: apimachinery ``labels.Parse``, without the numeric ``>`` and ``<``. Parsing and matching only.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
+
 Operator = Literal["in", "notin", "exists", "!exists"]
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-_PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_EQUALITY = re.compile(r"([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)")
-_SET = re.compile(r"(\S+)\s+(in|notin)\s*\((.*)\)", re.DOTALL)
-# A comma separates requirements except in the parentheses of a set.
-_SEPARATOR = re.compile(r",(?![^()]*\))")
+_NAME = ValuePattern(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_VALUE = ValuePattern(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_PREFIX = ValuePattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", 253)
+_EQUALITY = ValuePattern(r"([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)")
+_SET = ValuePattern(r"(?s)(\S+)\s+(in|notin)\s*\((.*)\)", 65_536)
+_COMMA_OR_PARENTHESIS = TextPattern("[,()]")
 
 
 class SelectorError(ValueError):
@@ -76,7 +76,24 @@ def parse_selector(text: str) -> Selector:
     """
     if not text.strip():
         return Selector()
-    return Selector(tuple(_parse_requirement(part.strip()) for part in _SEPARATOR.split(text)))
+    return Selector(tuple(_parse_requirement(part.strip()) for part in _split(text)))
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the requirements: a comma separates them except in the parentheses of a set."""
+    start = 0
+    signs = [(found.start, found[0]) for found in _COMMA_OR_PARENTHESIS.finditer(text)]
+    is_inside = False
+    commas = []
+    for place, sign in reversed(signs):
+        if sign != ",":
+            is_inside = sign == ")"
+        elif not is_inside:
+            commas.append(place)
+    for place in reversed(commas):
+        yield text[start:place]
+        start = place + 1
+    yield text[start:]
 
 
 def _parse_requirement(part: str) -> Requirement:
@@ -96,12 +113,12 @@ def _parse_requirement(part: str) -> Requirement:
 def _requirement(part: str, key: str, operator: Operator, values: list[str]) -> Requirement:
     """Check the label's key and values (apimachinery ``IsQualifiedName``, ``IsValidLabelValue``)."""
     prefix, slash, name = key.rpartition("/")
-    if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
+    if not _NAME.fits(name) or (slash and not _PREFIX.fits(prefix)):
         remedy = "write a=b, a!=b, a in (b,c), a notin (b), a or !a"
         raise SelectorError(f"{part!r}: {key!r} is not a label key; {remedy}")
     stripped = frozenset(value.strip() for value in values)
     for value in stripped:
-        if not _VALUE.fullmatch(value):
+        if not _VALUE.fits(value):
             remedy = "use at most 63 letters, digits, '-', '_' or '.'"
             raise SelectorError(f"{part!r}: {value!r} is not a label value; {remedy}")
     return Requirement(key, operator, stripped)

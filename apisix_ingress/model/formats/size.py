@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from apisix_ingress.model.formats.patterns import ValuePattern
 
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-_SIZE = re.compile(r"(\d{1,12})(?:([KMG])i(?:B)?)?", re.ASCII)
+_SIZE = ValuePattern(r"([0-9]{1,12})(?:([KMG])i(?:B)?)?")
 
 
 def parse_size(value: str | int) -> int:
@@ -19,7 +19,7 @@ def parse_size(value: str | int) -> int:
     found = _SIZE.fullmatch(str(value).strip())
     if found is None:
         raise ValueError(f"{value!r} is not a size; write for instance 512KiB, 256MiB or 1GiB")
-    return int(found[1]) * _BYTES[found[2] or ""]
+    return int(found[1]) * _BYTES[found[2]]
 
 
 def written_size(size: int) -> str:

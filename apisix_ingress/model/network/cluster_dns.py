@@ -6,15 +6,15 @@ A Pod has a search list (`<its namespace>.svc.<domain>`, `svc.<domain>`, `<domai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.network.ip_address import parse_ip
 
 DEFAULT_DOMAIN = "cluster.local"
 
-_DASHED_IPV4 = re.compile(r"\d{1,3}(?:-\d{1,3}){3}", re.ASCII)
+_DASHED_IPV4 = ValuePattern(r"[0-9]{1,3}(?:-[0-9]{1,3}){3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,6 @@ def _elsewhere(labels: Sequence[str]) -> ClusterName | None:
 
 def _address(label: str) -> str:
     """Return the address that the name of a Pod spells with dashes."""
-    text = label.replace("-", "." if _DASHED_IPV4.fullmatch(label) else ":")
+    text = label.replace("-", "." if _DASHED_IPV4.fits(label) else ":")
     address = parse_ip(text)
     return "" if address is None else str(address)

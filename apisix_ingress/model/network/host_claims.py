@@ -6,9 +6,9 @@ without a host is claimed like a host, as `:9100`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
@@ -30,7 +30,7 @@ SHARED_WITH = "apisix.apache.org/share-hosts-with"
 
 _ALIAS = "/server-alias"
 
-_WITH_PORT = re.compile(r"(\[.*\]|[^:]+):[0-9]+")
+_WITH_PORT = ValuePattern(r"(\[.*\]|[^:]+):[0-9]+")
 
 
 def claimed_hosts(obj: CustomObject) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ Gateways ignore case and a trailing dot in the host of a request (contract: matc
 from __future__ import annotations
 
 import ipaddress
-import re
 import unicodedata
+
+from apisix_ingress.model.formats.patterns import ValuePattern
 
 LONGEST_HOST = 253
 LONGEST_LABEL = 63
 """Maximum length of a DNS name and of each label (RFC 1035 §2.3.4)."""
 
-_HOST = re.compile(r"\*|\*?[0-9a-zA-Z._\-\[\]:]+")
+_HOST = ValuePattern(r"\*|\*?[0-9a-zA-Z._\-\[\]:]+")
 """Hosts that a gateway accepts (APISIX core schema)."""
 
 _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
@@ -47,14 +48,14 @@ def without_dot(host: str) -> str:
 def host_mistake(host: str) -> str:
     """Return the error in a host, as the end of a sentence; empty if it is valid."""
     name = without_dot(host)
-    if len(name) <= LONGEST_LABEL and _HOST.fullmatch(name):
+    if len(name) <= LONGEST_LABEL and _HOST.fits(name):
         return ""
     if len(name) > LONGEST_HOST:
         return f"is not a host name: it has {len(name)} characters; the limit is {LONGEST_HOST}"
     longest = max(map(len, name.split(".")))
     if longest > LONGEST_LABEL and not name.startswith("["):
         return f"is not a host name: one of its labels has {longest} characters; the limit is {LONGEST_LABEL}"
-    if host and not _HOST.fullmatch(name):
+    if host and not _HOST.fits(name):
         return (
             f"is not a host name: use letters, digits, '-', '_' and '.', with an optional leading '*'{in_ascii(name)}"
         )

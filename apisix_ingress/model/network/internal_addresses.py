@@ -6,14 +6,17 @@ Parsed once from the settings; every host that an object names is checked agains
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.network.cluster_dns import DEFAULT_DOMAIN, shorten
+from apisix_ingress.model.network.host_names import LONGEST_HOST
 from apisix_ingress.model.network.ip_address import IpAddress, IpNetwork, parse_ip
 
-_NAME = re.compile(r"(?=.{1,253}$)(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?)*")
+_NAME = ValuePattern(
+    r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?)*", LONGEST_HOST
+)
 _SHAPES = (
     "write a network (10.1.0.0/16), an address, a name or *.name; append :port to an address or name for one port only"
 )
@@ -97,7 +100,7 @@ def parse_internal(text: str) -> tuple[IpNetwork | str, int | None]:
     if address is not None:
         return str(address), port
     name = host.removesuffix(".")
-    if not _NAME.fullmatch(name):
+    if not _NAME.fits(name):
         raise ValueError(f"{text!r} is neither a network nor a host; {_SHAPES}")
     return name, port
 

@@ -6,8 +6,9 @@ C's `inet_aton`, which many resolvers use, takes one to four numbers, each decim
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator
+
+from apisix_ingress.model.formats.patterns import ValuePattern
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -17,7 +18,7 @@ _EMBEDDING = tuple(
 )
 """Networks whose last 32 bits are an IPv4 address: compatible, mapped, translated (RFC 2765), NAT64."""
 
-_PART = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
+_PART = ValuePattern(r"0x[0-9a-f]*|[0-9]+")
 
 _LONGEST = 64
 """Maximum length of an address; longer texts are not parsed."""
@@ -67,7 +68,7 @@ def embedded_ips(address: IpAddress) -> Iterator[IpAddress]:
 def _loose(text: str) -> IpAddress | None:
     """Return the address that `inet_aton` parses from a text: up to four numbers, each decimal, octal or hex."""
     parts = text.split(".")
-    if len(parts) > 4 or not all(_PART.fullmatch(part) for part in parts):
+    if len(parts) > 4 or not all(_PART.fits(part) for part in parts):
         return None
     numbers = [_number(part) for part in parts]
     *heads, last = numbers

@@ -5,11 +5,12 @@ Facts about plugins and names only: `redaction` hides the values. The list may c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 
 _REDIS = ("redis_password", "sentinel_password")
 _AI_AUTH = ("auth.header", "auth.query", "auth.gcp", "auth.aws")
@@ -117,21 +118,20 @@ _SECRET_ENDINGS = (
     *("admin_key", "api_key", "client_key", "private_key", "secret_key", "access_key", "encryption_key"),
     *("apikey", "accesskey", "_token", "_password", "_secret", "_cookie"),
 )
-_CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL_HUMP = TextPattern(r"([a-z0-9])([A-Z])")
 
-_SUGGESTS = re.compile(
-    r"api-?_?key|secret|token|passw|passphrase|credential|private|^auth(?:_|$|[A-Z])|_auth|csrf|authori[sz]ation|cookie"
+_SUGGESTS = TextPattern(
+    r"(?i)api-?_?key|secret|token|passw|passphrase|credential|private|^auth(?:_|$|[A-Z])|_auth|csrf|authori[sz]ation|cookie"
     r"|sasl|service_?account|session|^(?:pre_)?functions?$|^script$|filter_func|signature|salt|^keys$|[-_]key$|_iv$"
     r"|dsn$|webhook_url|pwd|^x[-_](?:.{1,99}[-_])?auth|jwt[-_]assertion|passcode|snippet$"
-    r"|(?:^|[-_.])(?:jwt|bearer|psk|pass|pw|pin|sig|sid)$",
-    re.IGNORECASE,
+    r"|(?:^|[-_.])(?:jwt|bearer|psk|pass|pw|pin|sig|sid)$"
 )
 """Names that suggest secrets or code, beyond the names that logs hide: documents may hide too much."""
 
 _PLAIN = frozenset({"secretRef", "secret_ref", "authentication", "authParameter", "secret_references"})
 """Names outside of plugins that are not secrets: they hold the name of a Secret or further fields."""
 
-_OF_REQUESTS = re.compile(r"\$?(?:(?:sent_|upstream_)?http|arg|cookie|post_arg)[_.](.+)", re.IGNORECASE)
+_OF_REQUESTS = ValuePattern(r"(?is)\$?(?:(?:sent_|upstream_)?http|arg|cookie|post_arg)[_.](.+)")
 """Variables that contain parts of the request; the rest is the name of a header, parameter or cookie."""
 
 _OPERATORS = frozenset(("!", "==", "~=", ">", ">=", "<", "<=", "~~", "~*", "in", "has", "ipmatch"))
@@ -140,7 +140,7 @@ _OPERANDS = frozenset(("value", "values", "set"))
 ONLY_IN_URLS = frozenset(("code", "sas"))
 """Names of secrets that only URLs use."""
 
-_PARTS = re.compile(r"[.\[\]]")
+_PARTS = TextPattern(r"[.\[\]]")
 """Separators in names like `form[token]`."""
 
 _PUBLIC = frozenset({"cache_key", "public_key"})
@@ -149,13 +149,15 @@ _NAMED = ("Name", "_name", "Namespace", "_namespace")
 
 _LEAD = frozenset({"apiVersion", "kind", "name", "namespace"})
 
-_CALLERS = re.compile(r"log|auth|^ai-|function|lambda|whisk|splunk|lago|trac|telemetry|zipkin|datadog|tencent")
+_CALLERS = TextPattern(r"log|auth|^ai-|function|lambda|whisk|splunk|lago|trac|telemetry|zipkin|datadog|tencent")
 """Plugins that call external services; the headers that they send are usually credentials."""
 
-_ONE_VARIABLE = re.compile(r"\$[a-z_]{1,64}", re.ASCII)
+_ONE_VARIABLE = ValuePattern(r"\$[a-z_]{1,64}")
 """A variable of the gateway, as in a `log_format`: a name, not a value."""
 
-_VARIABLE = re.compile(r"\$?(remote_addr|server_addr|uri|request_uri|host|consumer_name|(http|arg|cookie)_[a-z0-9_]+)")
+_VARIABLE = ValuePattern(
+    r"\$?(remote_addr|server_addr|uri|request_uri|host|consumer_name|(http|arg|cookie)_[a-z0-9_]+)"
+)
 """Values of a `key` that is not a credential: the variable that a limit counts by or a hash uses."""
 
 
@@ -166,7 +168,7 @@ def is_secret_name(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_secret_name(name: str) -> bool:
-    plain = _CAMEL_HUMP.sub("_", name).lower().replace("-", "_").replace(".", "_")
+    plain = _CAMEL_HUMP.sub(lambda found: f"{found[1]}_{found[2]}", name).lower().replace("-", "_").replace(".", "_")
     return plain in _SECRET_NAMES or plain.endswith(_SECRET_ENDINGS)
 
 
@@ -177,7 +179,7 @@ def suggests_secret(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _suggests_secret(name: str) -> bool:
-    return is_secret_name(name) or _SUGGESTS.search(name) is not None
+    return is_secret_name(name) or _SUGGESTS.found(name)
 
 
 def is_secret_of_request(name: str) -> bool:
@@ -284,13 +286,13 @@ class Place:
         if isinstance(value, Mapping | list):
             return False
         if self.path.rpartition(".")[2] == "log_format":
-            return not (isinstance(value, str) and _ONE_VARIABLE.fullmatch(value))
+            return not (isinstance(value, str) and _ONE_VARIABLE.fits(value))
         return bool(self.plugin) and self.path in _VALUES.get(self.plugin, _NO_FIELDS)
 
     def _are_headers(self, name: str, value: Any) -> bool:
         # Elsewhere `header` holds the name of a header.
         named = name.lower().endswith(("header", "headers")) and isinstance(value, Mapping)
-        return named and _CALLERS.search(self.plugin) is not None
+        return named and _CALLERS.found(self.plugin)
 
 
 ANYWHERE = Place()
@@ -307,9 +309,7 @@ def hides_item(items: Sequence[Any], index: int) -> bool:
     name, item = items[0], items[index]
     if index == 0 or not isinstance(name, str) or item is None or isinstance(item, bool) or _is_operator(item):
         return False
-    return (_OF_REQUESTS.match(name, 0, LONGEST_NAME) is not None or _is_operator(items[1])) and is_secret_of_request(
-        name
-    )
+    return (_OF_REQUESTS.fits(name[:LONGEST_NAME]) or _is_operator(items[1])) and is_secret_of_request(name)
 
 
 def _is_operator(item: Any) -> bool:
@@ -327,6 +327,6 @@ def _is_named_secret(name: str, siblings: Mapping[Any, Any]) -> bool:
 
 def _selects(value: str, siblings: Mapping[Any, Any]) -> bool:
     """Return whether a `key` names the variable to count or hash by."""
-    if _VARIABLE.fullmatch(value):
+    if _VARIABLE.fits(value):
         return True
     return siblings.get("key_type") in ("var", "var_combination") or siblings.get("type") == "chash"

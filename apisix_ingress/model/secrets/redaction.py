@@ -5,8 +5,7 @@ Used by logging and by every output of external text. Values are masked by the n
 """
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from apisix_ingress.model.secrets.fields import ANYWHERE, Place, hides_item, is_secret_name
@@ -19,10 +18,13 @@ _LARGEST_INTEGER = 2**63 - 1
 
 # Control characters, line separators, directional overrides (they reorder what a reader sees) and lone
 # surrogates (they cannot be encoded).
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = {
+    code: chr(code).encode("unicode_escape").decode("ascii")
+    for first, last in ((0, 0x1F), (0x7F, 0x9F), (0x2028, 0x202E), (0x2066, 0x2069), (0xD800, 0xDFFF))
+    for code in range(first, last + 1)
+}
 
 _registered: set[str] = set()
-_registered_pattern: re.Pattern[str] | None = None
 
 
 def register_secret(value: str) -> None:
@@ -30,13 +32,8 @@ def register_secret(value: str) -> None:
 
     Idempotent. Values under four characters are ignored.
     """
-    global _registered_pattern
-    if len(value) < SHORTEST:
-        return
-    _registered.update(encoded_forms(value))
-    # Longest first, so that a secret that contains another one is masked entirely.
-    longest_first = sorted(_registered, key=len, reverse=True)
-    _registered_pattern = re.compile("|".join(map(re.escape, longest_first)))
+    if len(value) >= SHORTEST:
+        _registered.update(encoded_forms(value))
 
 
 def redact_text(text: str) -> str:
@@ -45,11 +42,25 @@ def redact_text(text: str) -> str:
 
 
 def _without_registered(text: str) -> str:
-    # Most logged values are short names: these checks take a tenth of the time of the pattern.
-    for secret in _registered:
-        if secret in text and _registered_pattern is not None:
-            return _registered_pattern.sub(REDACTED, text)
-    return text
+    runs = [run for secret in _registered if secret in text for run in _runs(text, secret)]
+    if not runs:
+        return text
+    pieces, at = list[str](), 0
+    # A secret that contains another one, or overlaps it, is masked entirely.
+    for start, end in sorted(runs):
+        if start >= at:
+            pieces += (text[at:start], REDACTED)
+        at = max(at, end)
+    return "".join((*pieces, text[at:]))
+
+
+def _runs(text: str, secret: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each place of a secret in a text."""
+    start = text.find(secret)
+    while start >= 0:
+        end = start + len(secret)
+        yield start, end
+        start = text.find(secret, end)
 
 
 def _shown_name(name: str) -> str:
@@ -68,11 +79,7 @@ def escape(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return _UNPRINTABLE.sub(lambda m: m[0] if m[0] in keep else _escaped(m[0]), text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return text.translate({**_UNPRINTABLE, **{ord(each): each for each in keep}} if keep else _UNPRINTABLE)
 
 
 def masked(

@@ -1,55 +1,53 @@
 """Which parts of a text are credentials: in headers, URLs and similar text. Names of fields are in `fields`.
 
-Texts are untrusted and most contain no secrets: each pattern runs in time linear in the length of the text.
+Texts are untrusted and most contain no secrets: each pattern runs in time linear in the length of the text. A text for
+which a pattern with lookaround exceeds its limit is masked as a whole.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
+from apisix_ingress.model.formats.patterns import GuardedMatch, GuardedPattern, Match, TextPattern, ValuePattern
 from apisix_ingress.model.secrets.fields import ONLY_IN_URLS, is_secret_of_request, suggests_secret
 
 # To the end of the text if the end of the block was cut off.
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+_PRIVATE_KEY = TextPattern(r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)")
 _SCHEMES = r"(?:bearer|basic)"
 _NAMED = (
-    re.compile(rf"\b({_SCHEMES})(\s+)[A-Za-z0-9._~+/=-]{{8,}}", re.IGNORECASE),
+    GuardedPattern(rf"(?i)\b({_SCHEMES})(\s+)[A-Za-z0-9._~+/=-]{{8,}}"),
     # Values with spaces: to the end of the line or quote. After a dot it is the name of a field in a problem.
-    re.compile(
-        rf"""(?<![\w.\]])((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!{_SCHEMES}\s)[^\s"'\[][^\r\n"']*""",
-        re.IGNORECASE,
+    GuardedPattern(
+        rf"""(?i)(?<![\w.\]])((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!{_SCHEMES}\s)[^\s"'\[][^\r\n"']*"""
     ),
-    re.compile(
-        r"""\b((?:x[-_])?api[-_]key|(?:admin|client|private)[-_]key|password|authorization)\b(["']?\s*[:=]\s*)"""
-        rf"""(?!{_SCHEMES}\s|\[[a-z]+\])("[^"]*"|'[^']*'|[^\s"',;&}})\]]+)""",
-        re.IGNORECASE,
+    GuardedPattern(
+        r"""(?i)\b((?:x[-_])?api[-_]key|(?:admin|client|private)[-_]key|password|authorization)\b(["']?\s*[:=]\s*)"""
+        rf"""(?!{_SCHEMES}\s|\[[a-z]+\])("[^"]*"|'[^']*'|[^\s"',;&}})\]]+)"""
     ),
 )
 # Up to the last @ of an authority; past a slash if it may be part of a password (what precedes it is not a port).
-_USER_OF_URL = re.compile(r"""://(?!\[)(?:[^/?#\s"'<>]+|[^/?#\s:"'<>]{0,64}:(?!\d{1,5}[/?#])[^\s"'<>]{1,256})@""")
-_USER_OF_ENCODED_URL = re.compile(r"""(%3a%2f%2f)(?:(?!%2f|%3f|%23)[^\s"'&])+%40""", re.IGNORECASE)
+_USER_OF_URL = GuardedPattern(r"""://(?!\[)(?:[^/?#\s"'<>]+|[^/?#\s:"'<>]{0,64}:(?!\d{1,5}[/?#])[^\s"'<>]{1,256})@""")
+_USER_OF_ENCODED_URL = GuardedPattern(r"""(?i)(%3a%2f%2f)(?:(?!%2f|%3f|%23)[^\s"'&])+%40""")
 # Without a scheme: a name and a password before a host.
-_USER = re.compile(
+_USER = GuardedPattern(
     r"""(?<![\w/.@:%+~-])(?!(?:mailto|sips?|urn):)([A-Za-z_][\w.+%~-]{0,63}:)(?![\w.-]{1,128}@sha\d{3}:)"""
     r"""[^\s/@"'<>]{1,256}@(?=[\w\[])"""
 )
-_PARAMETER = re.compile(r"(?:\A|[?&#]|;\s?|%3f|%26|%23)([\w.~%\[\]$-]{1,64}?)(?:=|%3d)", re.IGNORECASE)
+_PARAMETER = GuardedPattern(r"(?i)(?:\A|[?&#]|;\s?|%3f|%26|%23)([\w.~%\[\]$-]{1,64}?)(?:=|%3d)")
 # A quote or semicolon ends the value unless the value continues after it.
-_VALUE = re.compile(rf"""(?!{_SCHEMES}\s)(?:[^&\s"'#;<>%]|%(?!26|23)|["';](?=[\w%+/=-]))+""", re.IGNORECASE)
-_HEADER = re.compile(r"^([A-Za-z][\w.-]{0,127})([^\S\n]*:[^\S\n]*)\S.*", re.MULTILINE)
+_VALUE = GuardedPattern(rf"""(?i)(?!{_SCHEMES}\s)(?:[^&\s"'#;<>%]|%(?!26|23)|["';](?=[\w%+/=-]))+""")
+_HEADER = TextPattern(r"(?m)^([A-Za-z][\w\p{L}\p{N}.-]*)([^\S\n]*:[^\S\n]*)\S.*")
 # The path of such a URL is a credential: it permits posting.
-_WEBHOOK = re.compile(
-    r"""((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|hooks\.zapier\.com/hooks"""
+_WEBHOOK = TextPattern(
+    r"""(?i)((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|hooks\.zapier\.com/hooks"""
     r"""|webhook\.office\.com/webhookb2|outlook\.office(?:365)?\.com/webhook|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook"""
-    r"""|chat\.googleapis\.com/v1/spaces)/|api\.telegram\.org/bot)[^\s"'<>?#]+""",
-    re.IGNORECASE,
+    r"""|chat\.googleapis\.com/v1/spaces)/|api\.telegram\.org/bot)[^\s"'<>?#]+"""
 )
-_WEBHOOK_HINT = re.compile(r"hook|telegram|googleapis", re.IGNORECASE)
+_WEBHOOK_HINT = TextPattern("(?i)hook|telegram|googleapis")
 # None of the patterns matches in such a text.
-_PLAIN = re.compile(r"[\w./-]*")
+_PLAIN = ValuePattern(r"[\w./-]*")
 
 _SHORT = 256
 """Characters of a text whose result is cached: thousands of conditions have the same message."""
@@ -61,11 +59,18 @@ def without_credentials(text: str, mark: str) -> str:
 
 
 def _masked(text: str, mark: str) -> str:
-    if "/" in text and _WEBHOOK_HINT.search(text):
-        text = _WEBHOOK.sub(rf"\1{mark}", text)
-    if _PLAIN.fullmatch(text):
+    if "/" in text and _WEBHOOK_HINT.found(text):
+        text = _WEBHOOK.sub(lambda found: f"{found[1]}{mark}", text)
+    if _PLAIN.fits(text):
         return text
     text = _PRIVATE_KEY.sub(mark, text)
+    try:
+        return _masked_words(text, mark)
+    except TimeoutError:
+        return mark
+
+
+def _masked_words(text: str, mark: str) -> str:
     for pattern in _NAMED:
         text = pattern.sub(rf"\1\2{mark}", text)
     if "@" in text:
@@ -97,11 +102,11 @@ def _without_parameters(text: str, mark: str) -> Iterator[str]:
     yield text[copied:]
 
 
-def _is_secret(found: re.Match[str]) -> bool:
+def _is_secret(found: GuardedMatch) -> bool:
     name = unquote(found[1])
     # After a semicolon follows a cookie, or an item of a sentence.
     return is_secret_of_request(name) and not (found[0].startswith(";") and name.lower() in ONLY_IN_URLS)
 
 
-def _header(found: re.Match[str], mark: str) -> str:
+def _header(found: Match, mark: str) -> str:
     return f"{found[1]}{found[2]}{mark}" if suggests_secret(found[1]) else found[0]

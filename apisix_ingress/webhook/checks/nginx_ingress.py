@@ -5,9 +5,9 @@ While ingress-nginx runs, its own webhook denies what it does not accept.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
@@ -18,7 +18,7 @@ from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of, values_of
 from translation.nginx.sources import is_served, sources_of_host
 
-_LITERAL = re.compile(r"/[A-Za-z0-9._/-]*")
+_LITERAL = ValuePattern(r"/[A-Za-z0-9._/-]*")
 """The Exact and Prefix paths that ingress-nginx accepts (strict-validate-path-type)."""
 
 
@@ -49,7 +49,7 @@ def nginx_warnings(item: CustomObject, view: View, options: Options, *, shows_ot
 def _odd_paths(spec: IngressSpec) -> Iterator[str]:
     for number, rule in enumerate(spec.rules):
         for place, path in enumerate(rule.http.paths if rule.http else ()):
-            if path.path_type != "ImplementationSpecific" and path.path and not _LITERAL.fullmatch(path.path):
+            if path.path_type != "ImplementationSpecific" and path.path and not _LITERAL.fits(path.path):
                 yield (
                     f"spec.rules[{number}].http.paths[{place}].path: {path.path!r} has characters that ingress-nginx"
                     f" rejects for type {path.path_type}; use ImplementationSpecific"

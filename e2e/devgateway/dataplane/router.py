@@ -201,7 +201,7 @@ def _entry(record: Record, sequence: int, uri: str) -> Entry:
     star = uri.find("*")
     pattern = None
     if 0 <= star < len(uri) - 1:
-        pattern = re.compile("(.*)".join(re.escape(part) for part in uri.split("*")), re.DOTALL)
+        pattern = _segments(uri)
     return Entry(
         order=(-int(value.get("priority", 0)), sequence),
         record=record,
@@ -210,6 +210,15 @@ def _entry(record: Record, sequence: int, uri: str) -> Entry:
         networks=tuple(ipaddress.ip_network(address, strict=False) for address in addresses),
         pattern=pattern,
     )
+
+
+def _segments(uri: str) -> re.Pattern[str] | None:
+    """Return the pattern of a uri with a star inside (lua-resty-radixtree); None if its prefix is sufficient."""
+    parts = uri.rstrip("/").split("/")
+    if not any(part.startswith(("*", ":")) for part in parts):
+        return None
+    texts = ("(.*)" if part.startswith("*") else "([^/]+)" if part.startswith(":") else part for part in parts)
+    return re.compile("/".join(texts) + ("/" if uri.endswith("/") else ""), re.DOTALL)
 
 
 def _condition(record: Record) -> Expression:

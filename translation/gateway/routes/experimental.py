@@ -7,10 +7,10 @@ contains it. Both kinds of requests have separate records, because an upstream h
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import canonical
 from crds.gateway.common import Timeouts
 from crds.gateway.routes import Retry, SessionPersistence
@@ -18,7 +18,7 @@ from crds.gateway.routes import Retry, SessionPersistence
 DEFAULT_NAME = "apisix-session"
 """Name of the cookie or header of a session that has no `sessionName`."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_NAME = ValuePattern(r"[A-Za-z0-9_-]{1,128}")
 _NEW = canonical({"type": "chash", "hash_on": "vars_combinations", "key": "$request_id"}).decode()
 _OFF = "is experimental; set gateway_api.experimental or remove it"
 
@@ -91,7 +91,7 @@ def branches_of(
 def _session_refusal(session: SessionPersistence, backends: int, *, enabled: bool) -> tuple[str, str] | None:
     if not enabled:
         return _refused("sessionPersistence", _OFF)
-    if session.session_name and not _NAME.fullmatch(session.session_name):
+    if session.session_name and not _NAME.fits(session.session_name):
         return _refused("sessionPersistence.sessionName", "may have letters, digits, - and _")
     if session.idle_timeout is not None:
         return _refused("sessionPersistence.idleTimeout", "cannot be served; remove it")

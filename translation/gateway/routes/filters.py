@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+from apisix_ingress.model.formats.patterns import escaped_literal
 from apisix_ingress.model.network.gateway_matches import decoded_path
 from crds.gateway.common import (
     Cors,
@@ -26,8 +27,8 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _REWRITE = "proxy-rewrite"
 _RESPONSE = "response-rewrite"
 
-_VARIABLE = re.compile(r"(?<!\\)\$(?=[\w.{])")
-"""The beginning of a variable (APISIX core/utils.lua, resolve_var)."""
+_STARTS_VARIABLE = ("_", ".", "{")
+"""Characters that begin a variable after `$`, besides letters and digits (APISIX core/utils.lua, resolve_var)."""
 
 _METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
 """The methods that the cors plugin allows for `**`."""
@@ -131,7 +132,12 @@ def request_headers(changes: HeaderChanges) -> dict[str, Any]:
 
 def literal(text: str) -> str:
     """Return a text without variables of the gateway: `$` becomes the default of a variable that does not exist."""
-    return _VARIABLE.sub("${apisix_none ?? $}", text)
+    parts = text.split("$")
+    pieces = [parts[0]]
+    for before, after in pairwise(parts):
+        is_variable = after[:1].isalnum() or after.startswith(_STARTS_VARIABLE)
+        pieces += ("${apisix_none ?? $}" if is_variable and not before.endswith("\\") else "$", after)
+    return "".join(pieces)
 
 
 def _change_response(steps: Steps, changes: HeaderChanges) -> None:
@@ -178,7 +184,7 @@ def _new_path(change: PathChange, match: PathMatch) -> dict[str, Any]:
         return {"uri": literal(change.replace_full_path or "/")}
     prefix = decoded_path(match.value).rstrip("/")
     new = change.replace_prefix_match.rstrip("/").replace("$", "$$")
-    escaped = re.escape(prefix)
+    escaped = escaped_literal(prefix)
     if not prefix:
         return {"regex_uri": ["^/(.*)$", f"{new}/$1"]}
     if not new:
@@ -251,4 +257,4 @@ def _listed(values: Sequence[str], every: str) -> str:
 
 
 def _origin(origin: str) -> str:
-    return "^" + re.escape(origin).replace(r"\*", ".*") + "$"
+    return "^" + escaped_literal(origin).replace(r"\*", ".*") + "$"

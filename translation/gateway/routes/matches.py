@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from apisix_ingress.model.formats.patterns import escaped_literal
 from apisix_ingress.model.network.gateway_matches import decoded_path
 from crds.gateway.common import HeaderMatch
 from crds.gateway.routes import GrpcRouteMatch, HttpRouteMatch, MethodMatch, PathMatch
@@ -32,7 +32,7 @@ def _path(path: PathMatch) -> tuple[list[str], list[Any]]:
     value = decoded_path(path.value)
     prefix = value.rstrip("/")
     if "*" in value:  # which the gateway would take as a wildcard
-        expression = re.escape(value) if path.type == "Exact" else f"{re.escape(prefix)}(?:/.*)?"
+        expression = escaped_literal(value) if path.type == "Exact" else f"{escaped_literal(prefix)}(?:/.*)?"
         return [value.partition("*")[0] + "*"], [["uri", "~~", f"^{expression}$"]]
     if path.type == "Exact":
         return [value], []
@@ -46,7 +46,7 @@ def _call(call: MethodMatch) -> tuple[list[str], list[Any]]:
     if service and method:
         return [f"/{service}/{method}"], []
     if method:
-        return ["/*"], [["uri", "~~", f"^/[^/]+/{re.escape(method)}$"]]
+        return ["/*"], [["uri", "~~", f"^/[^/]+/{escaped_literal(method)}$"]]
     return ([f"/{service}/*"] if service else ["/*"]), []
 
 

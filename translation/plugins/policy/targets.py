@@ -7,16 +7,16 @@ a later `@`), variables, escapes, backslashes, Unix sockets.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.network.ip_address import parse_ip
 
 _HOST = r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
-_ADDRESS = re.compile(_HOST, re.ASCII)
-_URL = re.compile(rf"(?P<scheme>https?)://{_HOST}(?:/[!-#%-;=?-\[\]_a-z~]*)?", re.ASCII | re.IGNORECASE)
-_PATH = re.compile(r"/[!-#%-;=?-\[\]_a-z~]*", re.ASCII | re.IGNORECASE)
-_WORD = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_ADDRESS = ValuePattern(_HOST)
+_URL = ValuePattern(rf"(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://{_HOST}(?:/[!-#%-;=?-\[\]_a-z~]*)?")
+_PATH = ValuePattern(r"/[!-#%-;=?-\[\]_a-z~]*")
+_WORD = ValuePattern(r"[A-Za-z0-9_-]+")
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -43,9 +43,9 @@ def target_of_url(text: str) -> Target | None:
 
 def is_path(text: str) -> bool:
     """Return whether a string stays a path when it is appended to an address."""
-    return bool(_PATH.fullmatch(text))
+    return _PATH.fits(text)
 
 
 def is_word(text: str) -> bool:
     """Return whether a string stays one part of an address that it is inserted into."""
-    return bool(_WORD.fullmatch(text))
+    return _WORD.fits(text)

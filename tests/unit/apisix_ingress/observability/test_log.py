@@ -20,7 +20,6 @@ from apisix_ingress.observability.log import register_secret, setup_logging
 def untouched_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the configuration of structlog and of the standard library."""
     monkeypatch.setattr(redaction, "_registered", set())
-    monkeypatch.setattr(redaction, "_registered_pattern", None)
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield

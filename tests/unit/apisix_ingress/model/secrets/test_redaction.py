@@ -16,7 +16,6 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\ncanary\ncanary=\n-----END RSA PRIVATE KE
 @pytest.fixture(autouse=True)
 def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_registered", set())
-    monkeypatch.setattr(redaction, "_registered_pattern", None)
 
 
 @pytest.mark.parametrize(
