@@ -55,7 +55,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "translation/hosts/host_certificates.py": ({"ApisixTls"}, "compares client CAs, which only an ApisixTls has"),
     "translation/ingress_tls.py": ({"ApisixTls"}, "ids of 1.8 are hashes of a document with this word"),
     "translation/nginx/sources.py": ({"Ingress"}, "ingress-nginx has no other kind"),
-    "translation/nginx/effects/branches.py": ({"Ingress"}, "ingress-nginx has no other kind"),
+    "translation/nginx/effects/destinations.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/nginx/native/objects/apisix_route.py": ({"ApisixPluginConfig", "ApisixRoute"}, "writes manifests"),
     "translation/nginx/native/objects/http_route.py": ({"ApisixPluginConfig"}, "writes manifests"),
     "translation/nginx/native/objects/ingress.py": ({"ApisixPluginConfig", "Ingress"}, "writes manifests"),
