@@ -23,13 +23,20 @@ from translation.core.options import Options
 from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published, Withdrawn
 from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
 
+_NO_RECORDS: Mapping[RecordKey, Record] = {}
+
 
 class LastVersion(NamedTuple):
     """What was published last for an object, and what that depends on."""
 
-    records: Mapping[RecordKey, Record]
+    records: Mapping[RecordKey, Record] = _NO_RECORDS
     references: frozenset[Reference] = frozenset()
     destinations: frozenset[Destination] = frozenset()
+
+
+_NEVER_PUBLISHED = LastVersion()
+_UNUSED = NamespaceBudget()
+"""The budget where nothing else is published."""
 
 
 class PolicyInputs(NamedTuple):
@@ -49,9 +56,9 @@ class PolicyInputs(NamedTuple):
     obj: KubeObject | None
     view: View
     options: Options
-    secrets: tuple[Secret, ...]
-    budget: NamespaceBudget
-    last: LastVersion
+    secrets: tuple[Secret, ...] = ()
+    budget: NamespaceBudget = _UNUSED
+    last: LastVersion = _NEVER_PUBLISHED
 
 
 Policy: TypeAlias = Callable[[Outcome, PolicyInputs], Outcome]
@@ -77,7 +84,8 @@ def within_budget(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
         f"the objects of this namespace would exceed the limit of {inputs.budget.most // 2**20} MiB of records: delete"
         " some of them, or make them refer to smaller Secrets"
     )
-    return outcome.rejected(Problem("TooLarge", message, "spec"), size)
+    origin = ObjectKey("Namespace", "", inputs.key.namespace)
+    return outcome.rejected(Problem("TooLarge", message, "spec", origin=origin), size)
 
 
 def grants_hold(outcome: Outcome, inputs: PolicyInputs) -> Outcome:

@@ -13,6 +13,8 @@ from apisix_ingress.model.names import short_id
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.state.view import TrackingView
 from apisix_ingress.state.world import World
+from translation.core.options import Options
+from translation.policies import PolicyInputs
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -32,6 +34,7 @@ class OverlayView(TrackingView):
         stores = world.stores if shows_secrets else {kind: at for kind, at in world.stores.items() if kind != "Secret"}
         super().__init__(stores, world.ids, world.claims, world.host_holders)
         self._item = item
+        self._budget = world.budget
         # A large object may have thousands of values in an index, and a translation may look up each of them.
         self._values: dict[str, frozenset[str]] = {}
 
@@ -60,6 +63,11 @@ class OverlayView(TrackingView):
         """Return the objects as `oldest` does, but those of a second in the reverse order of their names."""
         for _, group in groupby(self.oldest(kind, index), key=lambda each: each.meta.age[0]):
             yield from reversed(tuple(group))
+
+    def inputs(self, options: Options) -> PolicyInputs:
+        """Return what policies compare the outcome of the object with; this version was never published."""
+        secrets = tuple(self.secrets.values())
+        return PolicyInputs(self._item.meta.key, self._item, self, options, secrets, self._budget)
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id that a record name has unless another name shares it."""

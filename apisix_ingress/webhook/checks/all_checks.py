@@ -30,6 +30,7 @@ from translation.core.scope import is_ours
 from translation.core.translators import translate
 from translation.hosts.certificate_conflicts import CONFLICT
 from translation.hosts.host_owners import NOT_OWNED
+from translation.policies import fold
 
 CLASS_CHANGED = "The ingressClassName field is not allowed to be modified."
 """The message of 1.8."""
@@ -139,7 +140,7 @@ class Checks:
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
         tracked = TrackedAnnotations(item.meta.annotations)
         watched = replace(item, meta=replace(item.meta, annotations=tracked))
-        outcome = translate(watched, view, self.options, self.now())
+        outcome = fold(translate(watched, view, self.options, self.now()), view.inputs(self.options))
         taken = taken_hosts(item, old, self.world.view(), self.options) if self.shows_others else ()
         conflicts = (*host_conflicts(item, old, view, self.options), *taken)
         # A denied mistake is not repeated in the controller's wording.

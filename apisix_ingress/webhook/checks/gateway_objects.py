@@ -9,6 +9,7 @@ from apisix_ingress.webhook.overlay import OverlayView
 from translation.core.options import Options
 from translation.core.scope import why_left_out
 from translation.gateway.serving import JUDGED, translate_served
+from translation.policies import fold
 
 CHECKED = JUDGED
 """Kinds that are checked."""
@@ -30,6 +31,7 @@ def gateway_warnings(
     """
     if why_left_out(item, view, options):
         return
-    for problem in translate_served(item, view, options).problems:
+    outcome = fold(translate_served(item, view, options), view.inputs(options))
+    for problem in outcome.problems:
         if shows_others or problem.code in _OWN:
             yield str(problem)

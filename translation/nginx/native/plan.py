@@ -19,9 +19,10 @@ from translation.nginx.effects.protection.pattern_errors import on_error
 from translation.nginx.host import ALIAS_OPERATOR, ranked, translate_host
 from translation.nginx.native.model import STEPS, Certificate, HostPlan, PathKind, Place, Share, Step, Var
 from translation.nginx.native.plugins import refused
-from translation.nginx.options import CATCH_ALL, NginxOptions
+from translation.nginx.options import CATCH_ALL, NginxOptions, host_key
 from translation.nginx.servers import Location, Server, build_server
 from translation.nginx.sources import Source, sources_of_host
+from translation.policies import PolicyInputs, fold
 
 SPLIT = "traffic-split"
 _PATH = "uri"
@@ -53,7 +54,7 @@ def plan_host(host: str, view: View, options: Options, nginx: NginxOptions) -> H
     """Return the plan of a host, or None if no Ingress defines a server for it that can be published."""
     sources = sources_of_host(view, options, nginx, host)
     server = build_server(host, sources)
-    outcome = translate_host(host, view, options, nginx)
+    outcome = fold(translate_host(host, view, options, nginx), PolicyInputs(host_key(host), None, view, options))
     if server is None or not isinstance(outcome, Published):
         return None
     known = _Records(_claims(outcome, view), _limits(outcome))

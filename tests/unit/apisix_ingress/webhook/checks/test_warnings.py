@@ -115,3 +115,14 @@ def test_cluster_config_of_an_unknown_cluster_is_a_warning() -> None:
     got = ask(make_checks(), manifest(spec, kind="ApisixClusterConfig", name="defualt", namespace=""))
     want = "metadata.name: unknown gateway cluster defualt, so the object has no effect; known: default"
     assert got == Verdict(warnings=(want,))
+
+
+def test_an_object_above_the_budget_of_its_namespace_is_allowed_with_a_warning() -> None:
+    checks = make_checks(make_service())
+    checks.world.budget.most = 10
+    got = ask(checks, manifest(route_spec()))
+    assert got.allowed
+    assert [warning.partition(":")[2] for warning in got.warnings] == [
+        " the objects of this namespace would exceed the limit of 0 MiB of records: delete some of them, or make them"
+        " refer to smaller Secrets"
+    ]
