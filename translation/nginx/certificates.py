@@ -18,6 +18,7 @@ from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Server
 from translation.nginx.sources import Source, sources_of_host
 from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.gateway_fields import AUTHORITY, LARGEST_COUNT
 from translation.nginx.tables.values import Values
 
 Certificate: TypeAlias = tuple[KeyPair, ObjectKey]
@@ -95,6 +96,8 @@ def _check_of(builder: Builder, config: Config, source: Source) -> ClientCheck:
         return ClientCheck(source.values, "", mode, f"{key} does not exist; create it")
     authority = _authority(secret)
     wrong = "" if authority or mode == "off" else f"{key} has no PEM certificate under {_CA}; put the CA there"
+    if authority and not AUTHORITY.fits(authority):
+        wrong = f"{key} has more under {_CA} than gateways accept, {AUTHORITY.accepts['maxLength']} bytes; shorten it"
     return ClientCheck(source.values, authority, mode, wrong, stricter=secret.data.keys() >= _PAIR)
 
 
@@ -161,7 +164,7 @@ def _client(check: ClientCheck) -> JsonObject:
     # With patterns the handshake always succeeds, and requests whose path matches none of them get 400, as in nginx.
     insists = check.mode == "on" and not check.values.has("auth-tls-error-page")
     pattern = _NO_PATH if insists else _EVERY_PATH
-    depth = max(1, check.values.number("auth-tls-verify-depth", 1))
+    depth = min(max(1, check.values.number("auth-tls-verify-depth", 1)), LARGEST_COUNT)
     return {"ca": check.ca, "depth": depth, "skip_mtls_uri_regex": [pattern]}
 
 

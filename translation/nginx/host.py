@@ -33,6 +33,7 @@ from translation.nginx.places import HIGHEST, places
 from translation.nginx.servers import ROOT, Location, Server, build_server
 from translation.nginx.sources import Source, read_config, sources_of_host
 from translation.nginx.streams import add_streams
+from translation.nginx.tables.gateway_fields import ROUTE_HOST
 from translation.nginx.tables.values import Values, compiles
 
 _STEP = 64
@@ -240,7 +241,7 @@ class _Host:
         return [alias for alias in names_of if self._is_alias(alias, first.meta.namespace)]
 
     def _is_alias(self, name: str, namespace: str) -> bool:
-        if not name or name.startswith("~") or name == self._server.host:
+        if not ROUTE_HOST.fits(name) or name == self._server.host:
             return False
         if self._builder.owners.refusal(namespace, name):
             return False

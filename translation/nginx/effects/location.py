@@ -39,7 +39,14 @@ from translation.nginx.effects.protection.limits import limit_functions, limits_
 from translation.nginx.effects.protection.proxy_ssl import backend_tls, is_unverifiable
 from translation.nginx.effects.protection.required_objects import missing_object
 from translation.nginx.effects.redirects import https_redirects, location_redirect, redirects_http
-from translation.nginx.effects.requests import body_limit, forwarded, header_names, proxy_rewrite, request_id
+from translation.nginx.effects.requests import (
+    body_limit,
+    forwarded,
+    header_names,
+    host_header,
+    proxy_rewrite,
+    request_id,
+)
 from translation.nginx.effects.responses import (
     compression,
     cors_headers,
@@ -140,7 +147,7 @@ def _served(
         plugins |= _passing(site, scheme, check, backend)
         own, guards = own_requests(site), (*limit_functions(site), *guard.functions)
         trusts = check is not None or guard.sets_headers or reads_underscores(site)
-        header_functions = (*header_names(site, trusts=trusts), *forwarded(site, scheme))
+        header_functions = (*header_names(site, trusts=trusts), *host_header(site), *forwarded(site, scheme))
         guards = (*guards, *backend_tls(site, scheme))
         plugins |= attached([*header_functions, *guards, *mirror(site), *changed_answers(site), *own])
         if own and "413" in shown_statuses(site):

@@ -9,12 +9,15 @@ from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import NAMED, numbered
 from translation.nginx.options import CATCH_ALL
+from translation.nginx.tables.gateway_fields import LOCATION
 from translation.nginx.tables.values import Values
 from translation.plugins.rewrites import whole_path
 
 _FORWARDED_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
 _NO_HOST = ("http_host", "!", "~~", ".")
 _TEMPORAL, _PERMANENT = range(300, 308), range(300, 309)
+
+_ANYTHING = "^[\\s\\S]*$"
 
 
 def location_redirect(site: Site) -> Branch | None:
@@ -133,7 +136,8 @@ def twin_of(host: str) -> str:
 
 
 def _redirect(uri: str, code: int) -> dict[str, JsonObject]:
-    return {"redirect": {"uri": uri, "ret_code": code}}
+    place: JsonObject = {"uri": uri} if LOCATION.fits(uri) else {"regex_uri": [_ANYTHING, uri]}
+    return {"redirect": {**place, "ret_code": code}}
 
 
 def _absolute(site: Site, url: str) -> str:

@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from apisix_ingress.model.formats.patterns import TextPattern, group_numbers
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import ConfigMap
-from translation.nginx.effects.balancing.backends import scheme_of
+from apisix_ingress.model.objects import ConfigMap, Service
+from translation.nginx.effects.balancing.backends import port_number, scheme_of
 from translation.nginx.effects.branches import Site
 from translation.nginx.functions.attached import Function
-from translation.nginx.functions.headers import ADDRESS, FORWARDED, GROUPS, INVALID, UNDERSCORES
+from translation.nginx.functions.headers import ADDRESS, FORWARDED, GROUPS, INVALID, UNDERSCORES, UPSTREAM_HOST
+from translation.nginx.tables.gateway_fields import REQUEST_HOST
+from translation.nginx.tables.request_hosts import VARIABLES, request_host
 from translation.nginx.tables.values import python_pattern, size
 from translation.plugins.rewrites import whole_rewrite
 
 _PORTS = {"http": "80", "https": "443"}
 _REMOVED = ("Proxy", "X-Forwarded-For")
 
-NAMED = TextPattern(r"\$\{?[a-z]")
+NAMED = TextPattern(r"\$\{?[a-zA-Z_]")
 """A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
 
 _GROUP = TextPattern(r"\$\{?[0-9]")
 """A group of the path in the value of a header."""
-
-_VARIABLE_NAMES = {"$namespace": "namespace", "$service_name": "service", "$ingress_name": "ingress"}
 
 
 def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
@@ -43,7 +43,7 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     headers |= {name: text for name, text in _own_headers(site).items() if not _GROUP.found(text)}
     body: JsonObject = {"headers": {"set": headers, "remove": list(_REMOVED)}}
     vhost = _vhost(site)
-    if vhost:
+    if REQUEST_HOST.fits(vhost):
         body["host"] = vhost
     return body | _uri(site)
 
@@ -67,6 +67,12 @@ def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
     return (*dropping, *(() if config.flag("ignore-invalid-headers") else (Function(INVALID, {}),)))
 
 
+def host_header(site: Site) -> tuple[Function, ...]:
+    """Return the function that sets the Host for the backend, if the plugin does not accept it."""
+    vhost = _vhost(site)
+    return (Function(UPSTREAM_HOST, {"upstream_host": vhost}),) if vhost and not REQUEST_HOST.fits(vhost) else ()
+
+
 def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:
     """Return the functions for headers about the client: its address, its path, and the data of a front proxy."""
     # Gateways set these headers for HTTP only, and in proxy-rewrite the order of headers is random.
@@ -87,8 +93,12 @@ def _forwarded_host(header: str) -> str:
 
 def _vhost(site: Site) -> str:
     """Return the Host for the backend; empty: that of the request."""
-    vhost = site.values.text("upstream-vhost")
-    return _literal_host(site, vhost) if vhost and vhost != "$host" else ""
+    source, backend = site.location.source, site.location.backend
+    key = ObjectKey("Service", site.namespace, backend.name if backend else "")
+    service = site.builder.view.get(Service, key) if backend else None
+    port = port_number(service, backend.port) if service and backend else 0
+    values = (site.namespace, key.name, str(port), source.meta.name if source else "")
+    return request_host(site.values.text("upstream-vhost"), dict(zip(VARIABLES, values, strict=True)))
 
 
 def request_id() -> JsonObject:
@@ -118,18 +128,6 @@ def numbered(target: str, path: str) -> str:
     for name, number in group_numbers(python_pattern(path)).items():
         target = TextPattern(rf"\$(?:{name}\b|\{{{name}\}})").sub(f"${{{number}}}", target)
     return target
-
-
-def _literal_host(site: Site, vhost: str) -> str:
-    source, backend = site.location.source, site.location.backend
-    known = {
-        "namespace": site.namespace,
-        "ingress": source.meta.name if source else "",
-        "service": backend.name if backend else "",
-    }
-    for variable, name in _VARIABLE_NAMES.items():
-        vhost = vhost.replace(variable, known[name]).replace(f"${{{variable[1:]}}}", known[name])
-    return vhost
 
 
 def _set_headers(site: Site) -> Mapping[str, str]:

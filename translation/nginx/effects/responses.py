@@ -10,6 +10,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.branches import Branch, Site, answer
+from translation.nginx.tables.gateway_fields import ORIGINS, REMOVED_HEADER
 from translation.nginx.tables.values import Values, integer
 
 _METHODS = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
@@ -66,17 +67,26 @@ def cors_pattern(values: Values) -> str:
 def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:
     """Return the plugin that adds the CORS headers for the allowed origins."""
     body: JsonObject = {
-        "allow_origins_by_regex": [f"(?i){pattern}"],
+        "allow_origins_by_regex": list(_regexes(pattern)),
         "allow_methods": headers[f"{_CORS}Allow-Methods"],
         "allow_headers": headers[f"{_CORS}Allow-Headers"],
         "max_age": int(headers[f"{_CORS}Max-Age"]),
         "allow_credential": f"{_CORS}Allow-Credentials" in headers,
         "_meta": {"filter": [["http_origin", "~*", pattern]]},
     }
-    exposed = headers.get(f"{_CORS}Expose-Headers")
+    exposed = headers.get(f"{_CORS}Expose-Headers", "")
+    if exposed == "*" and body["allow_credential"]:
+        exposed = ""  # With credentials, browsers take it for the name of a header.
     # Without credentials `*` stands for everything, and the plugin's own default is that, too.
     body["allow_origins"] = "null"
     return body | ({"expose_headers": exposed} if exposed else {})
+
+
+def _regexes(pattern: str) -> Iterator[str]:
+    """Yield the pattern of the allowed origins, or one for each origin if it is too long for a gateway."""
+    whole = f"(?i){pattern}"
+    origins = dict.fromkeys(f"(?i)^{each}$" for each in pattern[2:-2].split("|"))
+    yield from (whole,) if ORIGINS.fits(whole) else filter(ORIGINS.fits, origins)
 
 
 def preflights(site: Site) -> Iterator[Branch]:
@@ -118,7 +128,7 @@ def rewritten(
     if pattern and f"{_CORS}Allow-Origin" in headers:
         plugins["cors"] = cors_plugin(headers, pattern)
     kept = {name.lower() for name in headers}
-    removed = [name for name in hidden if name.lower() not in kept]
+    removed = [name for name in hidden if name.lower() not in kept and REMOVED_HEADER.fits(name)]
     return {**plugins, **_set(plain, cookie, removed)}
 
 

@@ -94,6 +94,12 @@ end
 """
 """Changes the redirects and cookies of a backend, as proxy_redirect, proxy_cookie_path and proxy_cookie_domain do."""
 
+UPSTREAM_HOST = f"""return function(conf, ctx)
+    ctx.var.upstream_host = conf.{FIELD}.upstream_host
+end
+"""
+"""Sets the header Host for the backend to a name that proxy-rewrite does not accept."""
+
 UNDERSCORES = """local core = require("apisix.core")
 return function(conf, ctx)
     for name in pairs(ngx.req.get_headers(0, true)) do

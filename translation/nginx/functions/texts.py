@@ -5,7 +5,15 @@ from __future__ import annotations
 from translation.nginx.functions.attached import PASS
 from translation.nginx.functions.copies import MIRROR
 from translation.nginx.functions.guards import COOKIES, GUARD
-from translation.nginx.functions.headers import ADDRESS, ANSWERS, FORWARDED, GROUPS, INVALID, UNDERSCORES
+from translation.nginx.functions.headers import (
+    ADDRESS,
+    ANSWERS,
+    FORWARDED,
+    GROUPS,
+    INVALID,
+    UNDERSCORES,
+    UPSTREAM_HOST,
+)
 from translation.nginx.functions.limits import LIMIT
 from translation.nginx.functions.proxy_ssl import BACKEND_TLS
 from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
@@ -26,6 +34,7 @@ TEXTS = frozenset(
         PASS,
         SEND_REQUEST,
         UNDERSCORES,
+        UPSTREAM_HOST,
     }
 )
 """They are constants: their values are in a field of the plugin, never in the text."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from translation.nginx.tables.judges import ERRORS
-from translation.nginx.tables.values import boolean, integer, networks, size
+from translation.nginx.tables.values import LARGEST, boolean, integer, networks, size
 from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
 
 DEFAULTS: Mapping[str, str] = {
@@ -87,6 +87,14 @@ DEFAULTS: Mapping[str, str] = {
 }
 """The supported keys with their defaults."""
 
+_NATURAL = range(LARGEST + 1)
+_PERMITTED: Mapping[str, Container[int]] = {
+    "http-redirect-code": frozenset({301, 302, 307, 308}),
+    "limit-req-status-code": range(400, 600),
+    "limit-conn-status-code": range(400, 600),
+}
+"""The numbers that ingress-nginx, or nginx itself, accepts."""
+
 _GATEWAY_WIDE = no_effect("It is a setting of the whole gateway (config.yaml), not of routes.")
 _STRICT = no_effect("It concerns ingress-nginx's own webhook.")
 
@@ -154,9 +162,10 @@ class Config:
         return boolean(DEFAULTS[key]) is True if found is None else found
 
     def number(self, key: str) -> int:
-        """Return an integer, or its default."""
+        """Return an integer, or its default if the value is not permitted."""
         found = integer(self.given.get(key, ""))
-        return int(DEFAULTS[key]) if found is None or found < 0 else found
+        permitted = _PERMITTED.get(key, _NATURAL)
+        return int(DEFAULTS[key]) if found is None or found not in permitted else found
 
     def bytes(self, key: str) -> int:
         """Return a size in bytes, or its default."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model.formats.patterns import TextPattern
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 from translation.nginx.tables.destinations import mirror_of
+from translation.nginx.tables.gateway_fields import COOKIE_KEY, ROUTE_HOST
+from translation.nginx.tables.request_hosts import VARIABLES, is_request_host, request_host
 from translation.nginx.tables.rows import Judge
 from translation.nginx.tables.values import Values, boolean, integer, size
 from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
@@ -50,6 +52,10 @@ MIRRORED = approximate(
 CACHE = approximate("Each worker process of the gateway caches the responses of the authentication service separately.")
 ERRORS = approximate("Requests beyond `limit-connections` get the error without a page.")
 KEEPALIVE = approximate("Connections to the authentication service are kept alive with the gateway's defaults.")
+
+
+_TARGET = ValuePattern(r"(?:[^$]|\$\$|\$[0-9]+|\$[a-zA-Z_][a-zA-Z0-9_]*)*", 4095)
+"""A rewrite target that gateways accept; they may need a slash before it."""
 
 
 def tunes_only(snippet: str) -> bool:
@@ -126,6 +132,8 @@ def backend_name(values: Values) -> Verdict | None:
 
 def rewrite(text: str) -> Verdict:
     """Judge rewrite-target."""
+    if not _TARGET.fits(text):
+        return refused("A $ must be followed by the number of a group or by the name of a variable.", protects=True)
     if _NAMED.found(text):
         return approximate("If the target contains variables of nginx, groups of the path are not replaced.")
     if text.strip().startswith(("/", "http://", "https://")):
@@ -135,6 +143,9 @@ def rewrite(text: str) -> Verdict:
 
 def alias(text: str) -> Verdict:
     """Judge server-alias."""
+    names = (part.strip() for part in text.split(","))
+    if not all(name.startswith("~") or ROUTE_HOST.fits(name) for name in names if name):
+        return approximate("Names with a wildcard at the end, or with characters that hosts do not have, are ignored.")
     if "~" in text:
         return approximate(
             "Names that match a regular expression are served without client certificates, and only if no other"
@@ -192,9 +203,30 @@ def modsecurity(text: str) -> Verdict:
 
 def vhost(text: str) -> Verdict:
     """Judge upstream-vhost."""
-    known = {"$host", "$namespace", "$service_name", "$ingress_name", "$service_port"}
-    used = set(_VARIABLE.findall(text.replace("{", "").replace("}", "")))
-    return EXACT if used <= known else refused("The gateway does not support the variable.")
+    if is_request_host(request_host(text, dict.fromkeys(VARIABLES, "0"))):
+        return EXACT
+    return refused(
+        "Gateways send a Host of letters, digits, dots, hyphens and underscores, with or without a port; of the"
+        " variables, only $namespace, $service_name, $service_port and $ingress_name are supported.",
+        protects=True,
+    )
+
+
+def cookie_name(text: str) -> Verdict:
+    """Judge session-cookie-name."""
+    if COOKIE_KEY.fits(text):
+        return EXACT
+    return approximate("Gateways cannot hash a cookie with this name: the cookie is INGRESSCOOKIE.")
+
+
+def cookie_path(text: str) -> Verdict:
+    """Judge session-cookie-path."""
+    return approximate("The path of the cookie ends before the part with a colon.") if ":" in text else EXACT
+
+
+def cookie_domain(text: str) -> Verdict:
+    """Judge session-cookie-domain."""
+    return approximate("A domain with a colon is omitted; browsers reject such a cookie.") if ":" in text else EXACT
 
 
 def cookie_attribute(text: str) -> Verdict:

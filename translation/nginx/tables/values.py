@@ -13,6 +13,9 @@ from typing import Literal, TypeAlias
 
 from apisix_ingress.model.formats.patterns import ValuePattern, has_python_syntax
 
+LARGEST = 2**53
+"""The largest number that gateways read exactly; nginx accepts numbers up to 2^63."""
+
 Outcome: TypeAlias = Literal["default", "closed", "refused"]
 """The outcome of an invalid value: the default applies, the path responds with 503, or the whole Ingress is refused."""
 
@@ -44,9 +47,9 @@ def integer(text: str) -> int | None:
 
 
 def size(text: str) -> int | None:
-    """Return a size of nginx in bytes; None for any other text."""
+    """Return a size of nginx in bytes, at most the largest one that gateways read; None for any other text."""
     found = _SIZE.fullmatch(text.strip())
-    return int(found[1]) * _UNITS[found[2].lower()] if found and len(found[1]) < 16 else None
+    return min(int(found[1]) * _UNITS[found[2].lower()], LARGEST) if found and len(found[1]) < 16 else None
 
 
 def networks(text: str) -> tuple[str, ...] | None:

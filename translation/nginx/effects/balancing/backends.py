@@ -15,6 +15,7 @@ from translation.ingress_spec import Port
 from translation.nginx.effects.branches import Site
 from translation.nginx.sources import sources_of_service, sources_with_affinity
 from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.gateway_fields import COOKIE_KEY, LONGEST_TIMEOUT
 from translation.nginx.tables.values import Values
 
 _SCHEMES = {"HTTP": "http", "HTTPS": "https", "GRPC": "grpc", "GRPCS": "grpcs", "AUTO_HTTP": ""}
@@ -136,8 +137,9 @@ def _service_values(site: Site, key: ObjectKey) -> Values | None:
 
 
 def cookie_name(values: Values) -> str:
-    """Return the name of the affinity cookie."""
-    return values.text("session-cookie-name") or "INGRESSCOOKIE"
+    """Return the name of the affinity cookie: the default one instead of a name that gateways cannot hash."""
+    name = values.text("session-cookie-name")
+    return name if COOKIE_KEY.fits(name) else "INGRESSCOOKIE"
 
 
 def scheme_of(site: Site) -> str:
@@ -162,7 +164,7 @@ def timeouts(site: Site) -> JsonObject:
         name: site.values.number(f"proxy-{name}-timeout", site.config.number(f"proxy-{name}-timeout"))
         for name in names_of
     }
-    return {name: value or _AT_ONCE for name, value in found.items()}
+    return {name: min(value, LONGEST_TIMEOUT) or _AT_ONCE for name, value in found.items()}
 
 
 def never_reads(site: Site) -> bool:
@@ -210,7 +212,7 @@ def _retries(values: Values, config: Config) -> int:
     tries = values.number("proxy-next-upstream-tries", config.number("proxy-next-upstream-tries"))
     hashes = values.has("upstream-hash-by") or bool(config.text("upstream-hash-by"))
     # With a hash, nginx selects the same endpoint for every try.
-    return 0 if hashes or "off" in when.split() else tries - 1 if tries else _UNLIMITED
+    return 0 if hashes or "off" in when.split() else min(tries - 1, _UNLIMITED) if tries else _UNLIMITED
 
 
 def _balancing(values: Values, config: Config) -> JsonObject:

@@ -55,9 +55,10 @@ def affinity_cookies(site: Site, scheme: str) -> Iterator[NewCookie]:
         parts.append(f"Max-Age={age}")
     elif expires is not None and expires >= 0:
         parts.append(f"Max-Age={expires}")
-    if values.has("session-cookie-domain"):
-        parts.append(f"Domain={values.text('session-cookie-domain')}")
-    parts.append(f"Path={values.text('session-cookie-path') or site.location.given or '/'}")
+    domain = values.text("session-cookie-domain")
+    if domain and ":" not in domain:
+        parts.append(f"Domain={domain}")
+    parts.append(f"Path={_plain_path(values.text('session-cookie-path') or site.location.given or '/')}")
     same_site = values.text("session-cookie-samesite")
     if scheme == "https" or values.flag("session-cookie-secure"):
         parts.append("Secure")
@@ -67,6 +68,12 @@ def affinity_cookies(site: Site, scheme: str) -> Iterator[NewCookie]:
     if same_site in ("None", "Lax", "Strict"):
         parts.append(f"SameSite={same_site}")
     yield NewCookie(name, "; ".join(parts), known)
+
+
+def _plain_path(path: str) -> str:
+    """Return the path of a cookie: gateways add no header with a colon in its value, so that the folder is used."""
+    start, colon, _ = path.partition(":")
+    return f"{start.rpartition('/')[0]}/" if colon else path
 
 
 def known_cookie(values: Values) -> str:

@@ -8,7 +8,7 @@ from translation.nginx.effects.branches import Site
 from translation.nginx.effects.own_requests import shown_by_ingress, shown_statuses
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.limits import LIMIT
-from translation.nginx.tables.values import networks
+from translation.nginx.tables.values import LARGEST, networks
 
 _BURST = 5
 
@@ -63,7 +63,7 @@ def _limits(site: Site) -> dict[str, JsonObject]:
     rate = _rate(site)
     if rate and not _has_page(site):
         plugins |= limit_plugins(rate | {"status": _status(site), "spared": spared})
-    connections = max(0, site.values.number("limit-connections"))
+    connections = min(max(0, site.values.number("limit-connections")), LARGEST)
     if connections:
         plugins["limit-conn"] = {
             "conn": connections, "burst": 0, "default_conn_delay": 0.1, "key": "remote_addr",
@@ -89,11 +89,11 @@ def _rate(site: Site) -> JsonObject:
     """Return the limits per second and minute; together with one per second, the one per minute counts in windows."""
     values = site.values
     burst = values.number("limit-burst-multiplier", _BURST)
-    second, minute = max(0, values.number("limit-rps")), max(0, values.number("limit-rpm"))
+    second, minute = (min(max(0, values.number(name)), LARGEST) for name in ("limit-rps", "limit-rpm"))
     if not (second or minute):
         return {}
-    found: JsonObject = {"rate": second or minute / 60, "burst": (second or minute) * burst}
-    return found | ({"count": minute * (burst + 1), "seconds": 60} if second and minute else {})
+    found: JsonObject = {"rate": second or minute / 60, "burst": min((second or minute) * burst, LARGEST)}
+    return found | ({"count": min(minute * (burst + 1), LARGEST), "seconds": 60} if second and minute else {})
 
 
 def _spared(site: Site) -> list[str]:

@@ -18,6 +18,7 @@ from translation.nginx.functions.proxy_ssl import BACKEND_TLS
 from translation.nginx.servers import Location
 from translation.nginx.sources import Source
 from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.gateway_fields import LARGEST_COUNT
 from translation.nginx.tables.values import Values
 
 _CERTIFICATE = TextPattern(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
@@ -64,7 +65,7 @@ def backend_tls(site: Site, scheme: str) -> tuple[Function, ...]:
         return ()
     values, wanted = site.values, JsonObject()
     if verifies(site):
-        depth = max(0, values.number("proxy-ssl-verify-depth", 1))
+        depth = min(max(0, values.number("proxy-ssl-verify-depth", 1)), LARGEST_COUNT)
         wanted = {"ca": _authorities(site), "depth": depth, "name": values.text("proxy-ssl-name") or _NAME}
     elif values.has("proxy-ssl-name") and values.text("proxy-ssl-server-name") == "on":
         wanted = {"name": values.text("proxy-ssl-name")}
