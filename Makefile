@@ -15,7 +15,7 @@ CLUSTER ?= local
 E2E_WORKERS := --dist loadfile --tx '$(WORKERS)*popen//python=$(NETNS) $(BIN)/python'
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence conformance demo demo-cluster screenshots bench clean
+.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence conformance attacks demo demo-cluster screenshots bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ faults: install binaries ## overnight: API servers that misbehave for minutes (O
 conformance: install binaries ## run the Gateway API conformance suite against the development gateway or GATEWAY=URL of an Admin API; see e2e/README.md
 	$(BIN)/python -m e2e.conformance.programs
 	$(NETNS) $(BIN)/python -m e2e.conformance.run $(if $(GATEWAY),--gateway '$(GATEWAY)') $(if $(ADMIN_KEY),--admin-key '$(ADMIN_KEY)') $(if $(START),--start '$(START)') $(if $(STOP),--stop '$(STOP)') -- $(ARGUMENTS)
+
+attacks: install binaries ## run the attacks against a real gateway: GATEWAY=URL of its Admin API, ADMIN_KEY, PROXY, TLS, START, STOP; see e2e/README.md
+	$(NETNS) /bin/sh -c '$(or $(START),true) && $(PYTEST) e2e/attacks --admin-url="$(GATEWAY)" --admin-key="$(ADMIN_KEY)" --proxy-url="$(PROXY)" --tls-address="$(TLS)"; status=$$?; $(or $(STOP),true); exit $$status'
 
 precedence: install ## overnight: compare the precedence of random HTTPRoutes with a model of the specification (SETS=10000)
 	PRECEDENCE_SETS=$(or $(SETS),10000) $(PYTEST) tests/property/test_gateway_precedence.py $(PARALLEL:loadfile=load) -q

@@ -45,6 +45,7 @@ class Controller:
         webhook: The section `webhook`; None omits it.
         gateway_api: The section `gateway_api`; None omits it.
         ingress_nginx: The section `ingress_nginx`; None omits it.
+        preset: The preset; empty: none.
         name: Shown in error messages; two replicas need two names.
         level: Of the log.
         port: Where its own pages are; 0: any free port.
@@ -62,6 +63,7 @@ class Controller:
         webhook: Mapping[str, Any] | None = None,
         gateway_api: Mapping[str, Any] | None = None,
         ingress_nginx: Mapping[str, Any] | None = None,
+        preset: str = "",
         name: str = "controller",
         level: str = "info",
         port: int = 0,
@@ -70,6 +72,7 @@ class Controller:
         self.name = name
         self._port = port or free_port()
         settings: dict[str, Any] = {
+            "preset": preset,
             "log": {"level": level, "format": "json"},
             "http": {"listen": f"127.0.0.1:{self._port}"},
             "kubernetes": {"kubeconfig": str(kubeconfig or ""), **(kubernetes or {})},

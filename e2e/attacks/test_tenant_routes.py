@@ -1,0 +1,138 @@
+"""A tenant who may create objects of this project: routes, plugins and consumers that harm others or the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from e2e.attacks.installation import Tenants
+from e2e.cluster.client import KubeApiError, Manifest
+from e2e.story import condition, route, says
+
+STARS = ("/" + "*" * 28 + "Z", "/*a*a*a*a*a*a*a*a*Z", "/**/**/**/**/**/Z")
+"""Paths for which a matcher that backtracks takes years."""
+
+
+def test_no_path_keeps_the_controller_busy_when_an_operator_explains_a_url(tenants_of_own: Tenants) -> None:
+    here = tenants_of_own
+    host = f"shop.{here.domain}"
+    here.apply(here.ingress("shop", host))
+    here.traffic.until_status(200, host)
+    for number, path in enumerate(STARS):
+        here.attack(route(f"stars{number}.{here.domain}", name=f"stars{number}", service="evil", path=path))
+    here.settled()
+    controller = here.installation.controller
+    long = "products/" + "a" * 1500
+    urls = [f"http://{host}/{long}", *(f"http://stars{number}.{here.domain}/{long}" for number in range(len(STARS)))]
+
+    got = [controller.probe(f"/status/api/explain?url={quote(url)}")[0] for url in urls]
+
+    assert set(got) == {200}
+    assert controller.probe("/healthz")[0] == 200
+    here.settled()
+
+
+def nested(levels: int) -> Mapping[str, Any]:
+    """Return a schema of arrays in arrays."""
+    return {"type": "string"} if levels == 0 else {"type": "array", "items": nested(levels - 1)}
+
+
+def test_no_response_of_exponential_size_is_generated(tenants: Tenants) -> None:
+    """The development gateway does not generate responses: no record may contain the schema."""
+    host = f"mocked.{tenants.domain}"
+    schema = {"type": "object", "properties": {"a": nested(20)}}
+    tenants.attack(route(host, name="mocked", service="evil", plugins={"mocking": {"response_schema": schema}}))
+
+    refused = says("False", "response_schema", "kubernetes.plugins: reviewed")
+    api = tenants.installation.api
+    api.wait("ApisixRoute", "mocked", refused, "to be refused", namespace=tenants.evil.namespace)
+
+    assert tenants.installation.routes(host) == []
+    assert tenants.traffic.send(host).status == 404
+
+
+def poisons() -> Mapping[str, Manifest]:
+    """Return routes whose records might break the gateway's other routes."""
+    deep: object = "x"
+    for _ in range(400):
+        deep = {"a": deep}
+    paths = ("/*/*", "/a*b", "/(", "/[", "/\\", "/%", "/%zz", "/a?b", "/#", "/:id", "/{x}", "/" + "a" * 4000)
+    hosts = ("a..b", "*.*.test", "-a.test", "a_b.test", "xn--", "1.2.3.4", "[::1]", "a" * 63 + ".test", "ä.test")
+    found: dict[str, Manifest] = {}
+    for number, path in enumerate(paths):
+        found[f"path {path[:20]}"] = route(f"p{number}.evil.test", path=path, service="evil")
+    for host in hosts:
+        found[f"host {host[:20]}"] = route(host, service="evil")
+    for value in (1e300, -0.0, 10**30, "\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "replace"), "a\x7f"):
+        found[f"value {value!r}"] = route("v.evil.test", service="evil", plugins={"echo": {"body": value}})
+    for priority in (-(2**31), 2**31 - 1, 0):
+        found[f"priority {priority}"] = route("pr.evil.test", service="evil", priority=priority)
+    found["depth"] = route("d.evil.test", service="evil", plugins={"echo": {"headers": deep}})
+    return found
+
+
+def test_no_record_of_a_tenant_stops_the_routes_of_another(tenants: Tenants) -> None:
+    host = f"shop.{tenants.domain}"
+    tenants.apply(tenants.ingress("shop", host))
+    tenants.traffic.until_status(200, host)
+
+    broken = []
+    for number, (name, manifest) in enumerate(poisons().items()):
+        manifest["metadata"]["name"] = f"poison{number}"
+        try:
+            tenants.attack(manifest)
+        except KubeApiError:
+            continue  # The API server does not store it.
+        mine = f"new{number}.{tenants.domain}"
+        tenants.apply(route(mine, name=f"new{number}"))
+        tenants.traffic.until(lambda answer: answer.pod == "web", mine)
+        broken += [name] if tenants.traffic.send(host).pod != "web" else []
+
+    assert broken == []
+    tenants.settled()
+
+
+def consumer(name: str, **parameter: Any) -> Manifest:
+    """Return an ApisixConsumer."""
+    version = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixConsumer", "metadata": {"name": name}}
+    return {**version, "spec": {"ingressClassName": "apisix", "authParameter": parameter}}
+
+
+def test_a_consumer_does_not_take_over_credentials_of_another_namespace(tenants: Tenants) -> None:
+    host, key, password = f"keys.{tenants.domain}", "the-key-of-the-victim", "the-password-of-the-victim"
+    secured = route(host, name="keys", plugins={"key-auth": {}}, path="/key")
+    basic = route(host, name="basic", plugins={"basic-auth": {}}, path="/basic")
+    tenants.apply(
+        [
+            consumer("me", keyAuth={"value": {"key": key}}),
+            consumer("boss", basicAuth={"value": {"username": "boss", "password": password}}),
+            secured,
+            basic,
+        ]
+    )
+    basic_header = {"Authorization": "Basic Ym9zczp0aGUtcGFzc3dvcmQtb2YtdGhlLXZpY3RpbQ=="}
+    tenants.traffic.until_status(200, host, "/key", headers={"apikey": key})
+    tenants.traffic.until_status(200, host, "/basic", headers=basic_header)
+    for attempt in (
+        consumer("me", keyAuth={"value": {"key": key}}),
+        consumer("same", basicAuth={"value": {"username": "boss", "password": "mine-instead"}}),
+        consumer("env", keyAuth={"value": {"key": "$env://HOME"}}),
+        consumer("secret", keyAuth={"value": {"key": "$secret://vault/1/a"}}),
+        consumer("line", keyAuth={"value": {"key": "a\nb"}}),
+        consumer("jwt", jwtAuth={"value": {"key": "k", "algorithm": "none", "secret": "x"}}),
+        consumer("rsa", jwtAuth={"value": {"key": "r", "algorithm": "RS256", "public_key": "junk"}}),
+    ):
+        with suppress(KubeApiError):  # The API server stores some of them not.
+            tenants.attack(attempt)
+    tenants.settled()
+
+    assert tenants.traffic.send(host, "/key", headers={"apikey": key}).pod == "web"
+    assert tenants.traffic.send(host, "/basic", headers=basic_header).pod == "web"
+    mine = {"Authorization": "Basic Ym9zczptaW5lLWluc3RlYWQ="}
+    assert tenants.traffic.send(host, "/basic", headers=mine).status == 401
+    for stolen in ("$env://HOME", "/root", "none"):
+        assert tenants.traffic.send(host, "/key", headers={"apikey": stolen}).status == 401
+    found = tenants.installation.api.get("ApisixConsumer", "me", namespace=tenants.victim.namespace)
+    assert condition(found)["status"] == "True"
