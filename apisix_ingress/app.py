@@ -205,7 +205,7 @@ def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:
         clock=parts.clock,
         rng=parts.rng,
         observer=parts.metrics.queue,
-        translated=ReconcileMetrics(parts.metrics),
+        outcome=ReconcileMetrics(parts.metrics),
     )
 
 

@@ -22,6 +22,7 @@ from translation.core.holds import holds_by_name
 from translation.core.options import Options
 from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published, Withdrawn
 from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
+from translation.safety.records import safe_records
 
 _NO_RECORDS: Mapping[RecordKey, Record] = {}
 
@@ -125,7 +126,15 @@ def secrets_attached(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
     return outcome._replace(records=tuple(record.generated_from(inputs.secrets) for record in outcome.records))
 
 
-POLICIES: tuple[Policy, ...] = (within_budget, grants_hold, hosts_owned, secrets_attached)
+def records_safe(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
+    """No client may choose what a gateway connects to, and no record may stop it, whichever translation wrote it."""
+    if not isinstance(outcome, Published):
+        return outcome
+    records, problems = safe_records(outcome.records, inputs.options)
+    return outcome._replace(records=records, problems=(*outcome.problems, *problems)) if problems else outcome
+
+
+POLICIES: tuple[Policy, ...] = (within_budget, grants_hold, hosts_owned, secrets_attached, records_safe)
 
 
 def fold(outcome: Outcome, inputs: PolicyInputs) -> Outcome:

@@ -66,7 +66,7 @@ class ProviderDeps:
     observer: Callable[[str], QueueObserver | None]
     """Kind → the observer of its queue."""
     offloader: Offloader
-    translated: Callable[[str, bool], None]
+    outcome: Callable[[str, bool], None]
     """Called with the kind of each translated object, and whether it has no problems."""
 
 

@@ -55,7 +55,7 @@ class Publisher:
         self._options = deps.options
         self._sink = deps.sink
         self._router = deps.router
-        self._translated = deps.translated
+        self._outcome = deps.outcome
         self._kind = kind
         self._urgent = urgent
         self._names_hosts = names_hosts
@@ -89,7 +89,7 @@ class Publisher:
 
     def crashed(self, key: ObjectKey, item: KubeObject | None, error: Exception) -> None:
         """Keep the records of an object whose translation crashed, and report the crash in its condition."""
-        self._translated(self._kind, False)
+        self._outcome(self._kind, False)
         log.error("object.translate_failed", object=str(key), exc_info=error)
         self._world.desired.hold(Claimant(item.meta.created if item else "", key), holds_by_name(key))
         message = f"the translation crashed with {type(error).__name__}: this is a bug, please report it"
@@ -175,7 +175,7 @@ class Publisher:
             self._world.reports[owner] = report
             if self._router.live:  # before that, missing objects may not have been listed yet
                 log_problems(owner, problems)
-        self._translated(self._kind, all(problem.severity == "warning" for problem in problems))
+        self._outcome(self._kind, all(problem.severity == "warning" for problem in problems))
         # A new address of a Service changes only the state of its records, which has its own way to conditions.
         if is_new or not has_same_records or has_status(self._kind):
             self._sink.reported(owner)

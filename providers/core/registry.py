@@ -85,7 +85,7 @@ class Registry:
         clock: Clock,
         rng: random.Random,
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
-        translated: Callable[[str, bool], None] = lambda kind, well: None,
+        outcome: Callable[[str, bool], None] = lambda kind, well: None,
     ) -> None:
         queue: WorkQueue[ObjectKey] = WorkQueue(
             clock=clock,
@@ -96,7 +96,7 @@ class Registry:
         )
         self._offloader = offloader = Offloader(world, queue)
         rests = FairRests(clock=clock)
-        deps = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, offloader, translated)
+        deps = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, offloader, outcome)
         self._world = world
         self._live = self._has_logged = False
         self._waiting = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 
 from apisix_ingress.model.json import list_in, mapping_in
@@ -11,8 +12,6 @@ from apisix_ingress.state.view import View
 from providers.core.base import Provider
 from providers.core.offload import is_large
 from translation.core.outcome import Outcome
-from translation.gateway.capabilities import is_pending
-from translation.gateway.serving import translate_served, why_not_served
 
 MANY = 64
 """Number of records of a route above which it is translated in a thread."""
@@ -21,16 +20,14 @@ MANY = 64
 class GatewayApiProvider(Provider[CustomObject]):
     """A provider of a kind whose objects do not name an ingress class."""
 
+    @abstractmethod
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether an object belongs to a Gateway of this controller."""
-        return not why_not_served(item, view, self._options)
-
-    def translate(self, item: CustomObject, view: View) -> Outcome:
-        """Translate an object with the translator that the table of the Gateway API names."""
-        return translate_served(item, view, self._options)
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Outcome:
         """Return the outcome of the translation for a key, before policies."""
+        from translation.gateway.capabilities import is_pending
+
         outcome = super().evaluate(key, item, view)
         if outcome.assessment is not None and is_pending(view):
             return outcome._replace(assessment=replace(outcome.assessment, is_pending=True))
@@ -58,3 +55,9 @@ class RouteProvider(GatewayApiProvider):
         stores = (self._world.stores.get(kind) for kind, _, _ in parents)
         found = (store.get(ObjectKey(*parent)) for store, parent in zip(stores, parents, strict=True) if store)
         return sum(len(list_in(each.spec.get("listeners"))) for each in found if isinstance(each, CustomObject))
+
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Return whether a route names a Gateway of this controller, or a ListenerSet of one."""
+        from translation.gateway.routes.attachment import has_parent_of_ours
+
+        return has_parent_of_ours(item, view, self._options)

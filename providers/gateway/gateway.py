@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
+from translation.core.outcome import Outcome
 
 
 class GatewayProvider(GatewayApiProvider):
@@ -10,3 +13,15 @@ class GatewayProvider(GatewayApiProvider):
 
     kind = "Gateway"
     names_hosts = False
+
+    def translate(self, item: CustomObject, view: View) -> Outcome:
+        """Return the records and the assessment of the Gateway."""
+        from translation.gateway.entry.gateway import translate_gateway
+
+        return translate_gateway(item, view, self._options)
+
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Return whether the class of a Gateway names this controller."""
+        from translation.gateway.entry.owned import is_our_gateway
+
+        return is_our_gateway(item, view, self._options)

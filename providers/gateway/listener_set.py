@@ -5,12 +5,19 @@ from __future__ import annotations
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
+from translation.core.outcome import Outcome
 
 
 class ListenerSetProvider(GatewayApiProvider):
     """Owns no records: its Gateway owns them."""
 
     kind = "ListenerSet"
+
+    def translate(self, item: CustomObject, view: View) -> Outcome:
+        """Return the records and the assessment of the ListenerSet."""
+        from translation.gateway.entry.listener_set import translate_listener_set
+
+        return translate_listener_set(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether a ListenerSet names a Gateway of this controller."""

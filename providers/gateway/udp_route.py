@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
 from providers.gateway.base import RouteProvider
+from translation.core.outcome import Outcome
 
 
 class UdpRouteProvider(RouteProvider):
     """Owns stream routes; claims upstreams."""
 
     kind = "UDPRoute"
+
+    def translate(self, item: CustomObject, view: View) -> Outcome:
+        """Return the records and the assessment of the UDPRoute."""
+        from translation.gateway.routes.streams import translate_stream_route
+
+        return translate_stream_route(item, view, self._options)

@@ -23,6 +23,8 @@ from tests.property.apisix_requests import (
 )
 from translation.core.options import Options
 from translation.nginx.functions.attached import FIELD
+from translation.plugins.notation import ANY, ITEM, expanded, steps_of
+from translation.safety.fields import FIELDS, Use
 from translation.safety.paths import keeps_path
 from translation.safety.records import safe_records
 from translation.safety.urls import authority_of
@@ -234,6 +236,53 @@ def test_every_client_of_a_published_route_leads_to_the_same_connections(
     (got,), _ = safe_records([record], Options())
     first, second = connections(dict(got.body), path, one), connections(dict(got.body), another, other)
     assert all(a == b or None in (a, b) for a, b in zip(first, second, strict=False)), (got.body, first, second)
+
+
+PRESET = Options(plugins="reviewed", external_addresses="refuse-internal")
+DESTINATIONS = [
+    (name, steps_of(path), use)
+    for name, uses in FIELDS.items()
+    for use in (Use.URL, Use.HOST)
+    for path in expanded(uses.get(use, ""))
+]
+INTERNAL = frozenset(("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0x7f.1"))
+urls = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(("http://", "https://", "//", "")),
+        st.sampled_from(("", "", "good.test@", "good.test:80@", "good.test#@", "good.test\\@", "$env://", "${http_x}")),
+        st.sampled_from((*INTERNAL, "good.test", "127.0.0.1$http_x")),
+        st.sampled_from(("", ":80", "/", "/x", "?@good.test", "#good.test", "\\good.test", "@good.test/", "$http_x")),
+    ),
+)
+
+
+def placed(steps: tuple[str, ...], value: str) -> Any:
+    """Return a configuration with a value in one field."""
+    if not steps:
+        return value
+    below = placed(steps[1:], value)
+    return [below] if steps[0] == ITEM else {"any" if steps[0] == ANY else steps[0]: below}
+
+
+@given(place=st.sampled_from(DESTINATIONS), text=st.one_of(urls, texts), listed=st.booleans(), client=clients)
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_every_destination_that_the_preset_publishes_is_literal_and_not_internal(
+    place: tuple[str, tuple[str, ...], Use], text: str, listed: bool, client: Values
+) -> None:
+    name, steps, use = place
+    config = placed((*steps, ITEM) if listed else steps, text)
+    record = Record(RecordKey("routes", "r"), "r", {"id": "r", "uris": ["/*"], "plugins": {name: config}})
+    (got,), _ = safe_records([record], PRESET)
+    if got is not record:
+        return
+    if use is Use.URL:
+        found = parse_uri(text)
+        assert found == parse_uri(resolve_var(text, client))
+        assert found is None or found.host.lower() not in INTERNAL
+    else:
+        assert "$" not in text
+        assert text.rsplit(":", 1)[0].lower() not in INTERNAL
 
 
 @pytest.mark.parametrize(

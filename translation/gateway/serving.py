@@ -1,4 +1,7 @@
-"""Which objects of the Gateway API this controller serves, and how they are translated."""
+"""Which objects of the Gateway API this controller serves, and how they are translated: for commands and the webhook.
+
+Providers import the same functions themselves.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ class _Kind(NamedTuple):
 
     Attributes:
         translator: `module:name` of its translation.
-        condition: `module:name` of the function that returns whether an object is served; empty: its provider decides.
+        condition: `module:name` of the function that returns whether an object is served.
         otherwise: Why it is not, for messages.
     """
 
     translator: str
-    condition: str = ""
-    otherwise: str = ""
+    condition: str
+    otherwise: str
 
 
 _ROUTES, _ENTRY, _EXTENSIONS = (f"translation.gateway.{part}" for part in ("routes", "entry", "extensions"))
@@ -44,10 +47,6 @@ _KINDS: Mapping[str, _Kind] = {
         f"{_ENTRY}.owned:is_our_gateway",
         "its GatewayClass does not exist or belongs to another controller",
     ),
-    "GatewayClass": _Kind(f"{_ENTRY}.gateway_class:translate_gateway_class"),
-    "ListenerSet": _Kind(f"{_ENTRY}.listener_set:translate_listener_set"),
-    "BackendTLSPolicy": _Kind("translation.gateway.policies.backend_tls:translate_backend_tls_policy"),
-    "PluginConfig": _Kind(f"{_EXTENSIONS}.route_plugins:translate_route_plugins"),
     "HTTPRoute": _route("http:translate_http_route"),
     "GRPCRoute": _route("http:translate_http_route"),
     "TLSRoute": _route("streams:translate_stream_route"),
@@ -65,7 +64,7 @@ _KINDS: Mapping[str, _Kind] = {
     ),
 }
 
-JUDGED = frozenset(name for name, kind in _KINDS.items() if kind.condition)
+JUDGED = frozenset(_KINDS)
 """The kinds whose objects are served under a condition."""
 
 

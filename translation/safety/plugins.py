@@ -25,13 +25,15 @@ class Setting(NamedTuple):
 
     Attributes:
         options: The settings.
-        limits_hosts: Whether its record limits the hosts of requests.
         judges: Whether the settings restrict what users may write in plugins: not in a global rule.
+        limits_hosts: Whether its record limits the hosts of requests.
+        sends_requests: Whether requests are sent on, with the path that plugins give them.
     """
 
     options: Options
-    limits_hosts: bool = False
     judges: bool = False
+    limits_hosts: bool = False
+    sends_requests: bool = True
 
 
 Check = Callable[[Mapping[str, Any], Setting], Iterator[Fault]]
@@ -48,8 +50,7 @@ def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Faul
     """Yield the faults of the plugins of a record, including those inside others."""
     if not setting.judges and _CHECKED.isdisjoint(plugins):
         return  # nearly always
-    kept = {name: config for name, config in plugins.items() if name != _REWRITE or not _redirects_all(plugins)}
-    stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, config) for name, config in kept.items()]
+    stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, config) for name, config in plugins.items()]
     while stack:
         steps, name, config = stack.pop()
         if not isinstance(config, dict):
@@ -63,7 +64,7 @@ def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Faul
         stack.extend(((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
 
 
-def _redirects_all(plugins: Mapping[str, Any]) -> bool:
+def redirects_all(plugins: Mapping[str, Any]) -> bool:
     """Return whether every request is redirected, so that no rewritten path is appended to the name of an upstream."""
     redirect = plugins.get("redirect")
     return isinstance(redirect, dict) and bool(redirect.get("uri")) and "_meta" not in redirect
@@ -80,6 +81,10 @@ def weight_faults(upstream: Any, steps: Steps = ()) -> Iterator[Fault]:
 
 
 def _rewrite(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    if setting.judges and _has_captures(config.get("headers")):
+        yield Fault(("headers",), f"has a group of regex_uri, such as $1, {_TWICE}")
+    if not setting.sends_requests:
+        return
     uri = config.get("uri")
     if uri is not None and not str(uri).startswith("/"):
         yield Fault(("uri",), f"may become a path without a slash at its beginning, {_LEAVES}")
@@ -89,8 +94,6 @@ def _rewrite(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
         pattern, replacement = (*texts[index : index + 2], "")[:2]
         if not keeps_path(str(pattern), str(replacement)):
             yield Fault(("regex_uri", index + 1), f"may become a path without a slash at its beginning, {_LEAVES}")
-    if setting.judges and _has_captures(config.get("headers")):
-        yield Fault(("headers",), f"has a group of regex_uri, such as $1, {_TWICE}")
 
 
 def _has_captures(value: Any) -> bool:
@@ -183,10 +186,8 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-_REWRITE = "proxy-rewrite"
-
 CHECKS: Mapping[str, Check] = {
-    _REWRITE: _rewrite,
+    "proxy-rewrite": _rewrite,
     "proxy-mirror": _mirror,
     "serverless-pre-function": _functions,
     "serverless-post-function": _functions,

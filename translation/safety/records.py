@@ -9,30 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
+from translation.closing import ABORT, closings
 from translation.core.options import Options
 from translation.hosts.matching import is_network
 from translation.safety.faults import Fault, dotted
-from translation.safety.plugins import Setting, plugin_faults, weight_faults
+from translation.safety.plugins import Setting, plugin_faults, redirects_all, weight_faults
 
 UNSAFE = "UnsafeRecord"
 """The code of the problem."""
 
 _MOST_REPORTED = 10
 """Maximum number of problems for one object."""
-
-_CLOSING: JsonObject = {"fault-injection": {"abort": {"http_status": 503}}}
-
-_MATCHING = frozenset(
-    (
-        *("id", "name", "desc", "labels", "priority", "uri", "uris", "host", "hosts"),
-        *("methods", "remote_addr", "remote_addrs", "vars", "filter_func"),
-    )
-)
-"""The fields of a route that select requests, and its name and labels."""
 
 _CLOSED_BY_PLUGIN: frozenset[RecordKind] = frozenset({"plugin_configs", "consumers"})
 """Kinds whose plugins become those of routes."""
@@ -66,7 +57,10 @@ def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Faul
     found: list[Fault] = []
     if plugins:
         judges = options.plugins == "reviewed" and kind != "global_rules"
-        found += plugin_faults(plugins, Setting(options, bool(body.get("hosts")), judges))
+        # A route may replace the redirect of its plugin config.
+        redirects = kind == "routes" and redirects_all(plugins)
+        setting = Setting(options, judges, bool(body.get("hosts")), not redirects)
+        found += plugin_faults(plugins, setting)
     if "nodes" in body:
         found += weight_faults(body)
     if "remote_addrs" in body:
@@ -90,10 +84,9 @@ def _closed(record: Record, faults: Sequence[Fault]) -> Record:
     body, kind = record.body, record.key.kind
     faulty = {fault.steps[0] for fault in faults}
     if kind == "routes":
-        kept = {name: value for name, value in body.items() if name in _MATCHING and name not in faulty}
-        return replace(record, body=kept | {"plugins": _CLOSING})
+        return next(closings(replace(record, body={name: body[name] for name in body if name not in faulty})))
     if kind == "upstreams":
         return replace(record, body={**body, "nodes": []})
     unsafe = {fault.steps[1] for fault in faults}
     plugins = {name: its for name, its in body["plugins"].items() if name not in unsafe}
-    return replace(record, body={**body, "plugins": plugins | _CLOSING if kind in _CLOSED_BY_PLUGIN else plugins})
+    return replace(record, body={**body, "plugins": {**plugins, **(ABORT if kind in _CLOSED_BY_PLUGIN else {})}})

@@ -50,7 +50,7 @@ class Resource:
         description: One sentence for `kubectl explain`; kinds with a CRD of this project only.
         spec: The pydantic model of `spec`; kinds with a CRD of this project only.
         spec_required: The webhook denies an object without `spec`, as 1.8 did.
-        translator: `(object, view, options) -> Outcome`; with `expires` it takes `now` as well. Kinds whose
+        translator: `(object, view, options) -> Translation`; with `expires` it takes `now` as well. Kinds whose
             provider needs another signature have none.
         expires: Whether a translation depends on the time.
         provider: The subclass of `Provider` that owns the records, or of `DependencyProvider` where many owners may

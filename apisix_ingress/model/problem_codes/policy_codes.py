@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model.problem_codes.code import GATEWAY, KEPT, WARNED, WITHDRAWN, Code
+from apisix_ingress.model.problem_codes.code import FALSE, GATEWAY, KEPT, WARNED, WITHDRAWN, Code
 
 POLICY_CODES = (
     Code(
@@ -46,6 +46,13 @@ POLICY_CODES = (
         "A plugin has no option of this name",
         "The gateway accepts the record and ignores the option. Only `lint` reports it.",
         "Correct the name, or remove the option.",
+    ),
+    Code(
+        "AIX0407",
+        "UnsafeRecord",
+        "A record would let clients choose what the gateway connects to, or occupy the gateway",
+        f"{FALSE} But the record is closed: requests for a route get 503, an upstream has no nodes.",
+        "Change the field as the message says.",
     ),
     Code(
         "AIX0601",

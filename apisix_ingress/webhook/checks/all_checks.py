@@ -61,8 +61,8 @@ OTHERS = frozenset(
 )
 """Codes of problems that another object can cause and fix: a Secret, a Service, a plugin config."""
 
-OWN = frozenset({"InvalidUsername"})
-"""Codes of problems that do not make a translation fail, although gateways reject the record."""
+OWN = frozenset({"InvalidUsername", "UnsafeRecord"})
+"""Codes of problems that do not make a translation fail, although gateways would reject or misuse the record."""
 
 CHECKED = frozenset(kind for kind, row in RESOURCES.items() if row.translator) | gateway_objects.CHECKED
 """Kinds that are checked."""

@@ -106,6 +106,12 @@ def test_code_that_the_settings_refuse_is_denied() -> None:
     assert [text.split(":")[0] for text in got.denials] == ["spec.http[0].plugins[0].name"]
 
 
+def test_a_record_that_lets_clients_choose_a_host_is_denied() -> None:
+    rewrite = plugin("proxy-rewrite", {"regex_uri": ["^/api(.*)", "$1"]})
+    found = ask(make_checks(make_service(), books={}), manifest(route_spec(rewrite)))
+    assert "may become a path without a slash at its beginning" in found.denials[0]
+
+
 def test_a_consumer_name_invalid_for_gateways_is_denied() -> None:
     spec = dict(WITH_CLASS)["ApisixConsumer"]
     got = ask(make_checks(), manifest(spec, kind="ApisixConsumer", name="a.b"))
