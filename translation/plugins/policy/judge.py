@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import zip_longest
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apisix_ingress.model.names import consumer_name
@@ -15,8 +16,9 @@ from translation.core.context import MOST_REPORTED
 from translation.core.text_checks import quoted
 from translation.plugins.code import is_code
 from translation.plugins.policy.model import Kind, Node, tree
+from translation.plugins.policy.numbers import most
 from translation.plugins.policy.table import ACTIONS, COMMON, IN_ORDER, ORDER, PLUGINS
-from translation.plugins.policy.targets import Target, is_path, is_word, target_of_address, target_of_url
+from translation.plugins.policy.targets import Target, is_path, is_selector, is_word, target_of_address, target_of_url
 from translation.safety.paths import keeps_path
 
 if TYPE_CHECKING:
@@ -211,11 +213,20 @@ def _leaf(review: _Review, place: _Place) -> None:
     values = place.value if isinstance(place.value, list) else (place.value,)
     if kind is None or any(isinstance(value, dict | list) for value in values):
         _refuse_field(review, place, _UNKNOWN)
-    elif kind is not Kind.PLAIN:
+    elif kind is Kind.PLAIN:
+        _check_numbers(review, place, values)
+    else:
         for value in values:
             if not _continues(review):
                 return
             _check(review, place, kind, value)
+
+
+def _check_numbers(review: _Review, place: _Place, values: Sequence[object]) -> None:
+    """Review the size of numbers: one request must not occupy a gateway that serves other teams."""
+    limit = most(place.plugin, place.node.rule.path) if place.node.rule else inf
+    if limit < inf and not all(isinstance(value, int | float) and value <= limit for value in values):
+        _wrong(review, place, f"a number of at most {limit:,}")
 
 
 def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
@@ -236,6 +247,8 @@ def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
             _wrong(review, place, "one word of letters, digits, - and _")
         case Kind.HOSTS:
             _wrong(review, place, "a mapping of hosts to weights")
+        case Kind.SELECTOR if not is_selector(text):
+            _wrong(review, place, "a name, or a JSONPath without filters and lists and with at most one '..'")
 
 
 def _consumer_prefix(scope: Context) -> str:

@@ -15,7 +15,7 @@ from translation.plugins.notation import ANY, ITEM, expanded, steps_of
 class Kind(Enum):
     """What a field contains, and how it is treated. The reference shows the text."""
 
-    PLAIN = "Strings, numbers and flags that do not refer to anything outside the plugin."
+    PLAIN = "Strings, numbers and flags that do not refer to anything outside the plugin. Some numbers have a maximum."
     FREE = "Any content, which the gateway treats as data."
     HOST = "A host, with or without a port. It must pass `kubernetes.external_addresses`."
     HOSTS = "A mapping whose keys are hosts. Each must pass `kubernetes.external_addresses`."
@@ -23,6 +23,7 @@ class Kind(Enum):
     PATH = "A path that is appended to an address. It must begin with `/`."
     REWRITES = "Pairs of a pattern and its replacement, which must begin with `/` or with a group that always does."
     WORD = "A part of an address: letters, digits, `-` and `_` only."
+    SELECTOR = "A name, or a JSONPath without filters and lists and with at most one `..`."
     PORT = "A port to probe. Ports that `kubernetes.internal_addresses` lists with a host are rejected."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."
     CACHE_KEY = "The key of a cache that all routes of a gateway share. The controller adds the namespace as a prefix."

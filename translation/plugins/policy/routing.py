@@ -96,7 +96,8 @@ ROUTING: Mapping[str, Plugin] = {
     "real-ip": allow("Sets the client's address for the team's own route.", plain="source trusted_addresses recursive"),
     "data-mask": allow(
         "Masks requests in logs.",
-        plain="max_body_size max_req_post_args request[].{type,name,action,body_format,regex,value}",
+        plain="max_body_size max_req_post_args request[].{type,action,body_format,regex,value}",
+        selector="request[].name",
     ),
     "mqtt-proxy": allow("Reads the client id of MQTT.", plain="protocol_name protocol_level"),
     "limit-req": allow(

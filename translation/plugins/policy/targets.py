@@ -49,3 +49,11 @@ def is_path(text: str) -> bool:
 def is_word(text: str) -> bool:
     """Return whether a string stays one part of an address that it is inserted into."""
     return _WORD.fits(text)
+
+
+def is_selector(text: str) -> bool:
+    """Return whether a name or JSONPath selects each part of a document at most once.
+
+    A second `..` multiplies the results by the depth of the document, and a list such as `[0,0]` by its length.
+    """
+    return text.count("..") <= 1 and not {*"(,"} & {*text}

@@ -162,6 +162,20 @@ REFUSED = [
     ("multi-auth", {"auth_plugins": [{"key-auth": {}, "openid-connect": {}}]}, "auth_plugins[0].openid-connect"),
     ("multi-auth", {"auth_plugins": "key-auth"}, "auth_plugins"),
     ("mocking", {"response_schema": {"type": "object"}}, "response_schema"),
+    ("mocking", {"response_example": "x", "delay": 31}, "delay"),
+    ("fault-injection", {"delay": {"duration": 1e9}}, "delay.duration"),
+    ("request-id", {"algorithm": "range_id", "range_id": {"length": 10**9}}, "range_id.length"),
+    ("limit-conn", {"rules": [{"conn": 1, "burst": 10**6}]}, "rules[0].burst"),
+    ("forward-auth", {"uri": "http://a.example/", "keepalive_pool": 10**8}, "keepalive_pool"),
+    (
+        "traffic-split",
+        split(keepalive_pool={"size": 10**8}),
+        "rules[0].weighted_upstreams[0].upstream.keepalive_pool.size",
+    ),
+    ("http-logger", {"uri": "http://a.example/", "max_resp_body_bytes": 2**30}, "max_resp_body_bytes"),
+    ("data-mask", {"request": [{"type": "body", "name": "$..*..*"}]}, "request[0].name"),
+    ("data-mask", {"request": [{"type": "body", "name": "$[0,0][0,0]"}]}, "request[0].name"),
+    ("data-mask", {"request": [{"type": "body", "name": "$[?(@..a)]"}]}, "request[0].name"),
 ]
 
 

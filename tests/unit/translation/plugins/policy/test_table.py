@@ -7,6 +7,7 @@ the gateway was built without, and fields that its schemas leave open, from thei
 from __future__ import annotations
 
 import json
+from math import isinf
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.unit.translation.plugins.policy.fields import FOLDER, FREE, fields_of
 from translation.plugins.code import CODE_FIELDS, CODE_PLUGINS, is_code
 from translation.plugins.policy import COMMON, PLUGINS
 from translation.plugins.policy.model import Kind, Node, Rule, allow, tree
+from translation.plugins.policy.numbers import COMPARED, MOST, most
 
 VERSIONS = ("3.18",)
 ALLOWED = sorted(name for name, plugin in PLUGINS.items() if plugin.allowed)
@@ -55,6 +57,23 @@ def test_every_field_of_an_allowed_plugin_is_reviewed(version: str, name: str) -
     assert [path for path, (_, rule) in found.items() if rule is None] == []
     loose = (path for path, (kind, rule) in found.items() if kind == FREE and rule and rule.kind not in OPEN)
     assert list(loose) == []
+
+
+@for_each
+def test_every_number_of_an_allowed_plugin_has_a_maximum_or_costs_nothing(version: str, name: str) -> None:
+    root = tree(PLUGINS[name].rules)
+    numbers = [path for path, kind in KNOWN[version][name].items() if kind in ("integer", "number")]
+    plain = [path.removesuffix("[]") for path in numbers if (rule := rule_of(root, path)) and rule.kind is Kind.PLAIN]
+    assert [path for path in plain if isinf(most(name, path)) and path.rpartition(".")[2] not in COMPARED] == []
+
+
+def test_every_maximum_belongs_to_a_field() -> None:
+    numeric = {
+        (name, path.removesuffix("[]")) for version in VERSIONS for name in ALLOWED for path in KNOWN[version][name]
+    }
+    used = {entry for entry in MOST for name, path in numeric if f".{name}.{path}".endswith(f".{entry}")}
+    assert MOST.keys() - used == set()
+    assert {path.rpartition(".")[2] for _, path in numeric} >= COMPARED
 
 
 @for_each
