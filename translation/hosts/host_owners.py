@@ -2,17 +2,19 @@
 
 A host belongs to the namespace it is assigned to (an annotation of the Namespace), else to the one that already holds
 it or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard also
-requires that no other namespace owns a name below it. Listeners of Gateways lend hosts of their namespace to the routes
-that they allow. Therefore no request matches hosts of two namespaces, and priorities, paths and the gateway's order of
-matching have no effect across namespaces. Ownership does not depend on whether an object can be translated.
+requires that no other namespace owns a name below it; otherwise it claims nothing, not even free names. Listeners of
+Gateways lend hosts of their namespace to the routes that they allow. Therefore no request matches hosts of two
+namespaces, and priorities, paths and the gateway's order of matching have no effect across namespaces. Ownership does
+not depend on whether an object can be translated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import reduce
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 
 from apisix_ingress.model.keys import IndexKey
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
@@ -32,7 +34,7 @@ from apisix_ingress.model.network.host_claims import (
     shares_with,
     wildcards_over,
 )
-from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
+from apisix_ingress.model.objects import ASSIGNED_HOSTS, Age, CustomObject, Namespace
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.store import TOP
@@ -67,6 +69,7 @@ class HostOwners:
         self._is_shared = options.host_ownership == "shared"
         self._refusals: dict[tuple[str, str], str] = {}
         self._oldest: dict[str, CustomObject | None] = {}
+        self._claimants: dict[str, CustomObject | None] = {}
         self._assignees: dict[str, tuple[str, ...]] = {}
 
     def refusal(self, namespace: str, host: str) -> str:
@@ -137,6 +140,12 @@ class HostOwners:
             return f"host {name} is skipped: a wildcard has to begin with '*.'; list the hosts or write *.{name[1:]}"
         owners = self._owners(name)
         allowed = {namespace, *lenders}
+        if (
+            not owners
+            and self._options.host_ownership == "namespace"
+            and (why := self._overlap(allowed, namespace, name))
+        ):
+            return why
         if allowed.isdisjoint(owners):
             if not self._is_shared_by(owners, namespace, name):
                 return self._foreign(namespace, name, owners)
@@ -154,7 +163,7 @@ class HostOwners:
 
     def _overlap(self, allowed: AbstractSet[str], namespace: str, name: str) -> str:
         """Return why a wildcard cannot be used because of names below it; empty if it can."""
-        if name.startswith("*.") and (other := self._below(allowed, name)):
+        if name.startswith("*.") and (other := self._below(allowed, name, self._first(name))):
             return (
                 f"host {name} is skipped: {other} has a name below it; list your hosts one by one, or ask the"
                 f" operator to add {name} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
@@ -194,16 +203,43 @@ class HostOwners:
         return self._assignees[name]
 
     def _first(self, name: str) -> CustomObject | None:
-        """Return the oldest object in scope that names a host or a wildcard over it."""
-        found = (self._naming(each) for each in (name, *wildcards_over(name)))
-        return min((item for item in found if item is not None), key=lambda item: item.meta.age, default=None)
+        """Return the oldest object in scope that names a host or a usable wildcard over it."""
+        first = self._claimant(name)
+        for wildcard in wildcards_over(name):
+            named = self._naming(wildcard)
+            if named is not None and (first is None or named.meta.age < first.meta.age):
+                first = _older(first, self._claimant(wildcard))
+        return first
+
+    def _claimant(self, name: str) -> CustomObject | None:
+        """Return the oldest object in scope that names exactly this and, if it is a wildcard, may use it."""
+        if not name.startswith("*."):
+            return self._naming(name)
+        if name not in self._claimants:
+            self._claimants[name] = self._usable_claim(name)
+        return self._claimants[name]
+
+    def _usable_claim(self, wildcard: str) -> CustomObject | None:
+        above: CustomObject | None = None
+        for wider in wildcards_over(wildcard):
+            above = _older(above, self._claimant(wider))
+        tried: set[str] = set()
+        for item in merge(*(self._ours(kind, HOST_INDEX, wildcard) for kind in NAMING_KINDS), key=_age):
+            space = item.meta.namespace
+            if len(tried) == TOP or (
+                above is not None and above.meta.age < item.meta.age and above.meta.namespace != space
+            ):
+                return None
+            if space not in tried and not self._below({space}, wildcard, _older(item, above)):
+                return item
+            tried.add(space)
+        return None
 
     def _naming(self, name: str) -> CustomObject | None:
         """Return the oldest object in scope that names exactly this."""
         if name not in self._oldest:
             found = (next(self._ours(kind, HOST_INDEX, name), None) for kind in NAMING_KINDS)
-            ages = (item for item in found if item is not None)
-            self._oldest[name] = min(ages, key=lambda item: item.meta.age, default=None)
+            self._oldest[name] = reduce(_older, found, None)
         return self._oldest[name]
 
     def _ours(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
@@ -218,7 +254,7 @@ class HostOwners:
         ports = {claimed_port(port): claimed_port(behind) for port, behind in self._options.listener_ports.items()}
         names = [port for port in {name: name, **ports} if ports.get(port, port) == name]
         found = (oldest(self._view, CustomObject, IndexKey(kind, index, each)) for each in names)
-        return merge(*found, key=lambda item: item.meta.age)
+        return merge(*found, key=_age)
 
     def _counts(self, item: CustomObject) -> bool:
         """Return whether this controller serves an object that names hosts."""
@@ -248,8 +284,11 @@ class HostOwners:
         found = (islice(self._ours(kind, LENT_INDEX, key), TOP) for key in keys for kind in NAMING_KINDS)
         return any(shares_with(item, namespace) for items in found for item in items)
 
-    def _below(self, allowed: AbstractSet[str], wildcard: str) -> str:
-        """Return another owner of a name below a wildcard of these namespaces, for a message; empty if none."""
+    def _below(self, allowed: AbstractSet[str], wildcard: str, first: CustomObject | None) -> str:
+        """Return another owner of a name below a wildcard of these namespaces, for a message; empty if none.
+
+        Before hosts have holders, only names of objects that are older than the first one with the wildcard count.
+        """
         if any(allowed & {*self._assigned(each)} for each in (wildcard, *wildcards_over(wildcard))):
             return ""
         under = IndexKey("Namespace", ASSIGNED_UNDER_INDEX, wildcard)
@@ -258,20 +297,44 @@ class HostOwners:
             return f"namespace {other}"
         if (holders := self._view.holders_below(wildcard)) is not None:
             return next((f"namespace {other}" for other in sorted(holders) if other not in allowed), "")
-        first = self._first(wildcard)
         found = (self._older_below(kind, allowed, wildcard, first) for kind in NAMING_KINDS)
         return next((each for each in found if each), "")
 
     def _older_below(self, kind: str, allowed: AbstractSet[str], wildcard: str, first: CustomObject | None) -> str:
-        """Return whose object names a host below a wildcard and is older than all that name or cover the wildcard."""
-        for count, item in enumerate(oldest(self._view, CustomObject, IndexKey(kind, UNDER_INDEX, wildcard))):
-            if first is not None and item.meta.age >= first.meta.age:
-                return ""
+        """Return whose object owns a host below a wildcard and is older than all that name or cover the wildcard."""
+        for count, (namespace, name) in enumerate(self._names_below(kind, wildcard, first)):
             if count == MOST_BELOW:
                 return f"one of more than {MOST_BELOW} older objects"
-            if item.meta.namespace not in allowed and self._counts(item):
-                return f"namespace {item.meta.namespace}"
+            if namespace not in allowed and self._is_first(namespace, name, wildcard):
+                return f"namespace {namespace}"
         return ""
+
+    def _names_below(self, kind: str, wildcard: str, first: CustomObject | None) -> Iterator[tuple[str, str]]:
+        """Yield namespace and name of the hosts below a wildcard in older objects of a kind."""
+        for item in oldest(self._view, CustomObject, IndexKey(kind, UNDER_INDEX, wildcard)):
+            if first is not None and item.meta.age >= first.meta.age:
+                return
+            names = _claims(item, self._options) if self._counts(item) else ()
+            yield from (
+                (item.meta.namespace, name) for name in names if name != wildcard and name.endswith(wildcard[1:])
+            )
+
+    def _is_first(self, namespace: str, name: str, wildcard: str) -> bool:
+        """Return whether a namespace was the first to name a host, or a wildcard over it and below another one."""
+        between = takewhile(lambda each: each != wildcard, wildcards_over(name))
+        first = reduce(_older, map(self._naming, (name, *between)), None)
+        return first is not None and first.meta.namespace == namespace
+
+
+def _older(one: CustomObject | None, other: CustomObject | None) -> CustomObject | None:
+    """Return the older one of two objects, either of which may be absent."""
+    if one is None or other is None:
+        return one or other
+    return min(one, other, key=_age)
+
+
+def _age(item: CustomObject) -> Age:
+    return item.meta.age
 
 
 def _claims(obj: CustomObject, options: Options) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Addresses of Gateways: with `gateway_api.address_pool` each Gateway has its own address, which its routes match.
 
-Gateways keep the address in their status. Among Gateways without one the oldest chooses first.
+Gateways keep the address in their status. Among Gateways without one the oldest chooses first. A Gateway without an
+accepted listener has none: it serves nothing, and others need the address.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from crds import SpecError
 from crds.gateway.gateways import Address, GatewaySpec
 from translation.core.options import Options
 from translation.gateway.entry.acceptance import ADDRESS_TYPES
+from translation.gateway.entry.listeners import entry_of
 from translation.gateway.entry.owned import is_our_gateway
 from translation.gateway.parsing import spec_of
 
@@ -62,7 +64,8 @@ def _requested(spec: GatewaySpec) -> Iterator[Address]:
 def _assigned(view: View, options: Options) -> dict[ObjectKey, str]:
     """Return the address of every Gateway: first static ones, then those in a status, then free ones."""
     every = (each for each in view.find(CustomObject, IndexKey("Gateway", EVERY, "")))
-    ours = sorted((each for each in every if is_our_gateway(each, view, options)), key=lambda each: each.meta.age)
+    found = (each for each in every if is_our_gateway(each, view, options) and _may_serve(each, view, options))
+    ours = sorted(found, key=lambda each: each.meta.age)
     free = dict.fromkeys(options.gateway_addresses)
     result: dict[ObjectKey, str] = {}
     for wanted in (_static, _shown):
@@ -76,6 +79,15 @@ def _assigned(view: View, options: Options) -> dict[ObjectKey, str]:
             result[gateway.meta.key] = next(iter(free))
             del free[result[gateway.meta.key]]
     return result
+
+
+def _may_serve(gateway: CustomObject, view: View, options: Options) -> bool:
+    """Return whether a listener of a Gateway is accepted; one that cannot be read keeps what it had."""
+    try:
+        entry = entry_of(gateway, view, options)
+    except SpecError:
+        return True
+    return any(not entry.refusal(each)[0] for each in entry.listeners)
 
 
 def _static(gateway: CustomObject) -> Iterator[str]:

@@ -20,6 +20,7 @@ from crds import SpecError
 from crds.gateway.common import GATEWAY_GROUP, LocalReference, ObjectReference
 from crds.gateway.policies import BackendTlsPolicySpec, BackendValidation
 from translation.core.builder import Builder
+from translation.core.grants import Reference, is_granted
 from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
@@ -74,12 +75,10 @@ def _sections(policy: CustomObject, service: str) -> set[str]:
 
 def _ancestors(obj: CustomObject, view: View, options: Options) -> Iterator[ObjectKey]:
     """Yield the Gateways of ours with a route to one of the Services, each once."""
-    services = dict.fromkeys(each.get("name") for each in map(mapping_in, list_in(obj.spec.get("targetRefs"))))
-    names = [f"{obj.meta.namespace}/{name}" for name in services]
+    names = dict.fromkeys(each.get("name") for each in map(mapping_in, list_in(obj.spec.get("targetRefs"))))
+    services = [ObjectKey("Service", obj.meta.namespace, str(name)) for name in names]
     routes = chain.from_iterable(
-        islice(oldest(view, CustomObject, IndexKey(kind, BY_BACKEND, name)), MOST_ROUTES)
-        for name in names
-        for kind in _ROUTES
+        islice(_routes_to(service, kind, view), MOST_ROUTES) for service in services for kind in _ROUTES
     )
     seen: dict[ObjectKey, None] = {}
     for route in routes:
@@ -87,6 +86,15 @@ def _ancestors(obj: CustomObject, view: View, options: Options) -> Iterator[Obje
             if gateway not in seen:
                 seen[gateway] = None
                 yield gateway
+
+
+def _routes_to(service: ObjectKey, kind: str, view: View) -> Iterator[CustomObject]:
+    """Yield the routes of a kind that name a Service as a backend and may use it, the oldest first."""
+    for route in oldest(view, CustomObject, IndexKey(kind, BY_BACKEND, f"{service.namespace}/{service.name}")):
+        if route.meta.namespace == service.namespace or is_granted(
+            Reference(kind, route.meta.namespace, service), view
+        ):
+            yield route
 
 
 @dataclass(frozen=True, slots=True)

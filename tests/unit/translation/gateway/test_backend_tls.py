@@ -12,6 +12,7 @@ from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE
 from tests.unit.translation.gateway.objects import CLASS, assessed, gateway, listener, of_parents, reported, route, rule
 from tests.unit.translation.objects import make, pem, service
 from tests.unit.translation.settling import bodies, problems, settle
+from translation.gateway.policies.backend_tls import MOST_ROUTES
 
 BACKEND = service(ports=[{"port": 80, "name": "https"}])
 BUNDLE = {
@@ -46,6 +47,16 @@ def test_a_backend_with_a_policy_gets_no_plain_requests(section: str, refused: b
     assert of_parents(found) == [{"Accepted": "Accepted", "ResolvedRefs": want}]
     records = [body for path, body in bodies(found).items() if path.startswith("routes")]
     assert [("upstream_id" in body) != refused for body in records] == [True, True]
+
+
+def test_routes_that_may_not_use_the_service_do_not_change_the_status_of_its_policy() -> None:
+    """Nor do they crowd out others: the number of routes that are looked up is limited."""
+    shared = gateway(listener(allowedRoutes={"namespaces": {"from": "All"}}), name="theirs")
+    backend = {"backendRefs": [{"name": "web", "namespace": "default", "port": 80}]}
+    parents = [{"name": "theirs", "namespace": "default"}]
+    strangers = [route(backend, name=f"a{n}", namespace="evil", parentRefs=parents) for n in range(MOST_ROUTES)]
+    assert of_ancestors(served(policy(), shared, *strangers)) == []
+    assert [name for name, _ in of_ancestors(served(policy(), shared, *strangers, route(rule(), name="z")))] == ["gw"]
 
 
 def test_a_policy_is_refused_at_each_gateway_with_a_route_to_its_service() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -129,6 +130,18 @@ def test_a_refused_listener_does_not_weaken_the_client_authentication_of_another
 
     assert refused(found) == {"a": {"Accepted": "UnsupportedValue"}}
     assert of_others(found) == of_others(settled(*every))
+
+
+def test_a_gateway_whose_listeners_are_refused_takes_no_address_from_another_one() -> None:
+    pool = replace(OWNED, gateway_addresses=("192.0.2.1",))
+    theirs = aged(gateway(secure("a", "cert"), addresses=[{"value": "192.0.2.1"}]), 10)
+    theirs["metadata"]["namespace"] = "evil"
+    every = (CLASS, certificate("evil"), aged(gateway(), 20))
+
+    found = settle(*every, theirs, options=pool)
+
+    assert assessed(found, "Gateway", "gw").addresses == (("IPAddress", "192.0.2.1"),)
+    assert of_others(found) == of_others(settle(*every, options=pool))
 
 
 def test_a_route_without_a_host_that_its_namespace_may_use_is_not_accepted() -> None:

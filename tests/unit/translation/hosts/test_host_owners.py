@@ -111,6 +111,36 @@ def test_a_newer_wildcard_over_a_name_of_another_namespace_is_skipped() -> None:
     ]
 
 
+def test_a_wildcard_that_is_skipped_owns_no_name_below_it() -> None:
+    old, refused, late = (
+        route("victim", 1, "pay.own.test"),
+        route("evil", 2, "*.own.test"),
+        route("third", 3, "x.own.test"),
+    )
+    found = settled(old, refused, late)
+    assert [hosts(found, each) for each in (old, refused, late)] == [["pay.own.test"], [], ["x.own.test"]]
+
+
+def test_a_later_wildcard_of_the_owner_of_the_names_is_used_despite_an_older_one() -> None:
+    old, refused, mine = (
+        route("victim", 1, "pay.own.test", name="a"),
+        route("evil", 2, "*.own.test"),
+        route("victim", 3, "*.own.test"),
+    )
+    found = settled(old, refused, mine)
+    assert [hosts(found, each) for each in (old, refused, mine)] == [["pay.own.test"], [], ["*.own.test"]]
+
+
+def test_a_name_of_another_namespace_that_is_skipped_does_not_affect_a_wildcard_over_it() -> None:
+    old, refused, mine = (
+        route("victim", 1, "pay.own.test", name="a"),
+        route("evil", 2, "pay.own.test"),
+        route("victim", 3, "*.own.test"),
+    )
+    found = settled(old, refused, mine)
+    assert [hosts(found, each) for each in (old, refused, mine)] == [["pay.own.test"], [], ["*.own.test"]]
+
+
 def test_an_older_wildcard_owns_later_names_despite_older_names_of_its_namespace() -> None:
     mine, wild, late = route("a", 1, "x.own.test", name="x"), route("a", 2, "*.own.test"), route("b", 3, "y.own.test")
     found = settled(late, wild, mine)
