@@ -33,6 +33,7 @@ class GatewayHosts:
         self._view = view
         self._owners = HostOwners(view, options)
         self._refusals: dict[tuple[ObjectKey, str], str] = {}
+        self._of_routes: dict[tuple[str, str, str], str] = {}
 
     def refusal(self, owner: ObjectKey, host: str) -> str:
         """Return why a listener may not use a host; empty if it may.
@@ -47,7 +48,10 @@ class GatewayHosts:
 
     def refusal_of_route(self, namespace: str, owner: ObjectKey, host: str) -> str:
         """Return why a route of a namespace may not use a host at a listener of an owner; empty if it may."""
-        return self._owners.refusal_of_unnamed(namespace, host, {owner.namespace})
+        asked = (namespace, owner.namespace, host)
+        if asked not in self._of_routes:
+            self._of_routes[asked] = self._owners.refusal_of_unnamed(namespace, host, {owner.namespace})
+        return self._of_routes[asked]
 
     def _judge(self, owner: ObjectKey, host: str) -> str:
         refusal = self._owners.refusal_of_unnamed(owner.namespace, host)

@@ -19,7 +19,7 @@ from crds.gateway.common import BackendReference, Filter, Timeouts
 from crds.gateway.routes import GrpcRouteSpec, HttpRouteSpec, PathMatch, RouteSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
-from translation.core.outcome import Outcome
+from translation.core.outcome import Outcome, Published
 from translation.core.scope import class_is_ours, in_scope
 from translation.core.text_checks import check_object
 from translation.gateway.entry.listeners import Listener
@@ -110,6 +110,8 @@ def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invali
         ParentState(each.reference, (each.accepted if refusal is None else refusal, *verdicts)) for each in parents
     )
     keys = frozenset[ListenerKey]().union(*(each.keys for each in parents)) if refusal is None else frozenset()
+    if isinstance(outcome, Published) and not keys:
+        outcome = outcome._replace(claims=())  # a Service needs no upstream for a route without requests
     return outcome._replace(assessment=Assessment(parents=tuple(states)), attached=keys)
 
 
@@ -188,7 +190,8 @@ class _Route:
             *address_and_port(listener, attached.address, draft.options),
             *handshake(attached.entry, listener),
         ]
-        hosts = by_priority(self._obj, match, position, attached.hosts, listener, draft.view)
+        owners = attached.entry.hosts
+        hosts = by_priority(self._obj, match, position, attached.hosts, listener, owners=owners, view=draft.view)
         for number, (priority, names_) in enumerate(hosts.items()):
             name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)
             name = (f"{name}_{number}" if number else name) + part.branch.suffix

@@ -20,6 +20,7 @@ from apisix_ingress.model.network.host_claims import wildcards_over
 from apisix_ingress.model.objects import Age, CustomObject
 from apisix_ingress.state.view import View, oldest
 from translation.gateway.entry.listeners import Listener
+from translation.gateway.ownership import GatewayHosts
 
 KINDS = ("HTTPRoute", "GRPCRoute")
 
@@ -33,7 +34,14 @@ _STEP = (MOST_OLDER + 1) * _PER_ROUTE
 
 
 def by_priority(
-    obj: CustomObject, match: RankedMatch, position: int, hosts: Sequence[str], listener: Listener, view: View
+    obj: CustomObject,
+    match: RankedMatch,
+    position: int,
+    hosts: Sequence[str],
+    listener: Listener,
+    *,
+    owners: GatewayHosts,
+    view: View,
 ) -> dict[int, list[str]]:
     """Return the hosts of a record by the priority that they require, usually a single one.
 
@@ -43,22 +51,27 @@ def by_priority(
         position: The number of equal matches that precede it in the route.
         hosts: The hosts for which the listener passes requests to the route.
         listener: The listener.
+        owners: The hosts that other routes may use.
         view: Provides other routes.
     """
     found: dict[int, list[str]] = {}
     for host in hosts:
-        ahead = _older(obj, match, host, listener, view)
+        ahead = _older(obj, match, host, listener, owners=owners, view=view)
         priority = (match.rank + 1) * _STEP - ahead * _PER_ROUTE - min(position, _PER_ROUTE - 1)
         found.setdefault(priority, []).append(host)
     return found
 
 
-def _older(obj: CustomObject, match: RankedMatch, host: str, listener: Listener, view: View) -> int:
-    """Return how many older routes have an equal match for a host at a listener."""
+def _older(
+    obj: CustomObject, match: RankedMatch, host: str, listener: Listener, *, owners: GatewayHosts, view: View
+) -> int:
+    """Return how many older routes have an equal match for a host at a listener, and may use the host."""
     ages: set[Age] = set()
     for kind in KINDS:
         for value in _values(match, host, listener):
-            ages.update(islice(_ages(obj, IndexKey(kind, MATCHER_INDEX, value), view), MOST_OLDER))
+            found = _ages(obj, IndexKey(kind, MATCHER_INDEX, value), view)
+            usable = (age for age in found if not owners.refusal_of_route(age[1], listener.owner, host))
+            ages.update(islice(usable, MOST_OLDER))
     return min(len(ages), MOST_OLDER)
 
 

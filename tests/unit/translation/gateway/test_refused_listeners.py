@@ -24,6 +24,7 @@ from tests.unit.translation.gateway.tls_objects import frontend
 from tests.unit.translation.hosts.owning import namespace
 from tests.unit.translation.objects import make, pem, secret
 from tests.unit.translation.settling import bodies, settle
+from translation.gateway.routes.precedence import MOST_OLDER
 
 OPEN: dict[str, Any] = {"allowedRoutes": ALL}
 EVERY_SET: dict[str, Any] = {"allowedListeners": ALL}
@@ -175,3 +176,31 @@ def test_a_route_whose_requests_all_go_to_more_specific_listeners_is_not_accepte
         "more specific listeners receive the requests for every hostname of the route",
     )
     assert of_listeners(found)["narrow"]["Accepted"] == "Accepted"
+
+
+def test_a_route_without_hosts_creates_no_upstream_for_a_service_that_it_may_use() -> None:
+    every = (gateway(listener(**OPEN)), http_route("victim", 10, "shop.com"), grant("web", "victim"))
+    theirs = http_route("evil", 20, "shop.com")
+    theirs["spec"]["rules"][0]["backendRefs"] = [{"name": "web", "namespace": "default", "port": 80}]
+
+    assert of_others(settled(*every, grant("web", "default"), theirs)) == of_others(settled(*every))
+
+
+def grant(service_: str, namespace: str) -> JsonObject:
+    who = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "evil"}
+    what = {"group": "", "kind": "Service", "name": service_}
+    return make("ReferenceGrant", namespace=namespace, spec={"from": [who], "to": [what]})
+
+
+def test_older_routes_that_may_not_use_a_host_do_not_take_part_in_the_order_of_its_routes() -> None:
+    """Only a limited number of older routes with equal matches is ordered."""
+    named = namespace("victim", "shop.com")
+    mine = [http_route("victim", 20 + day, "shop.com", "victim.com") for day in range(2)]
+    mine[1]["metadata"]["name"] = "second"
+    every = (named, gateway(listener(**OPEN)), *mine)
+    strangers = []
+    for number in range(MOST_OLDER):
+        strangers.append(http_route("evil", 10, "shop.com"))
+        strangers[-1]["metadata"]["name"] = f"a{number}"
+
+    assert of_others(settled(*every, *strangers)) == of_others(settled(*every))
