@@ -1,16 +1,14 @@
 """Handles one request of an API server: reads it within limits, checks it, and responds.
 
 Clients that send too much, too slowly or too often are rejected, so that neither the memory nor the event loop of the
-controller suffers. If a check crashes or takes too long, the object is admitted with a warning: rejecting objects
-because of a bug would be worse, and the controller checks each object anyway.
+controller suffers; `threads` runs the checks. If a check crashes or takes too long, the object is admitted with a
+warning: rejecting objects because of a bug would be worse, and the controller checks each object anyway.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -19,6 +17,8 @@ from aiohttp import web
 
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.webhook.review import Review, ReviewError, Verdict, parse_review, render
+from apisix_ingress.webhook.room import Full, Room
+from apisix_ingress.webhook.threads import Threads
 
 log = structlog.get_logger()
 
@@ -36,10 +36,10 @@ class Limits:
     Attributes:
         body: Bytes of a request.
         deadline: Seconds for a request, from its headers to the response.
-        inline: Bytes beyond which a request is handled in a thread, so that the event loop continues.
-        requests: Concurrent requests.
+        check: Seconds for which a check may run.
+        inline: Bytes beyond which a request is parsed in a thread, so that the event loop continues.
+        requests: Concurrent requests; see `Room` for the share of one client.
         memory: Bytes of all concurrent requests; one without a length counts as the longest.
-        large: Concurrent requests of more than `inline` bytes.
         handshakes: Concurrent TLS handshakes.
         handshake: Seconds for TLS. Under a burst of connections, this process is the slow side.
         first: Seconds from then to the first request.
@@ -49,10 +49,10 @@ class Limits:
 
     body: int = 3 * 1024 * 1024
     deadline: float = 2.0
+    check: float = 1.0
     inline: int = 16 * 1024
     requests: int = 1024
     memory: int = 48 * 1024 * 1024
-    large: int = 8
     handshakes: int = 512
     handshake: float = 15.0
     first: float = 10.0
@@ -92,21 +92,22 @@ class Admission:
     """Answers requests.
 
     Attributes:
-        judge: Checks the object. Called in a thread for large objects.
+        judge: Checks the object. Called in a thread.
         observer: Receives every request.
         clock: Measures durations.
         limits: The limits.
-        thread: Handles large requests, one after the other.
+        threads: Run the checks.
     """
 
     judge: Judge
     observer: Observer
     clock: Clock
     limits: Limits
-    thread: ThreadPoolExecutor
-    _requests: int = field(default=0, init=False)
-    _memory: int = field(default=0, init=False)
-    _large: int = field(default=0, init=False)
+    threads: Threads
+    _room: Room = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._room = Room(self.limits.requests, self.limits.memory)
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer a request."""
@@ -123,14 +124,13 @@ class Admission:
         size = self.limits.body if request.content_length is None else request.content_length
         if size > self.limits.body:
             raise _Refused("oversized", 413, f"the body is larger than {self.limits.body} bytes")
-        ends = asyncio.get_running_loop().time() + self.limits.deadline
-        with self._room_for(size):
-            content = await self._read(request, ends)
-            if len(content) <= self.limits.inline:
-                review = _parsed(content)
-                verdict = self._judged(review)
-            else:
-                review, verdict = await self._judged_apart(content, ends)
+        client, ends = request.remote or "", asyncio.get_running_loop().time() + self.limits.deadline
+        try:
+            with self._room.taken(client, size):
+                content = await self._read(request, ends)
+                review, verdict = await self._checked(client, content, ends)
+        except Full:
+            raise _Refused("busy", 429, "too many requests at once") from None
         outcome.kind, outcome.result = review.kind, _result(verdict)
         return web.Response(body=render(review, verdict), content_type="application/json")
 
@@ -143,37 +143,26 @@ class Admission:
         except web.HTTPRequestEntityTooLarge:
             raise _Refused("oversized", 413, f"the body is larger than {self.limits.body} bytes") from None
 
-    async def _judged_apart(self, content: bytes, ends: float) -> tuple[Review, Verdict]:
-        """Check a large object in a thread; a late check continues there without being awaited.
+    async def _checked(self, client: str, content: bytes, ends: float) -> tuple[Review, Verdict]:
+        """Check an object in a thread.
 
         Stores may change meanwhile, which can make a check fail: it is then repeated.
         """
-        loop = asyncio.get_running_loop()
-        if self._large >= self.limits.large:
-            raise _Refused("busy", 429, "too many large objects at once")
-        self._large += 1
-        review: list[Review] = []
-        work = loop.run_in_executor(self.thread, self._worked_off, content, review)
-        work.add_done_callback(self._large_done)
+        review = [_parsed(content)] if len(content) <= self.limits.inline else []
+
+        def work() -> tuple[Review, Verdict]:
+            if not review:
+                review.append(_parsed(content))
+            return review[0], self._judged(review[0], tries=3)
+
         try:
-            async with asyncio.timeout_at(ends):
-                return await asyncio.shield(work)
+            return await self.threads.run(client, work, ends=ends, seconds=self.limits.check)
         except TimeoutError:
             if review:
                 return review[0], LATE
             raise _Refused("slow", 503, f"the body could not be read within {self.limits.deadline:g} s") from None
 
-    def _large_done(self, work: asyncio.Future[tuple[Review, Verdict]]) -> None:
-        self._large -= 1
-        if not work.cancelled():
-            work.exception()  # the waiting task has it; after the deadline it is not used
-
-    def _worked_off(self, content: bytes, parsed: list[Review]) -> tuple[Review, Verdict]:
-        review = _parsed(content)
-        parsed.append(review)
-        return review, self._judged(review, tries=2)
-
-    def _judged(self, review: Review, *, tries: int = 1) -> Verdict:
+    def _judged(self, review: Review, *, tries: int) -> Verdict:
         try:
             return self.judge(review)
         except Exception as error:
@@ -182,19 +171,6 @@ class Admission:
             name = f"{review.kind} {review.namespace}/{review.name}"
             log.error("review.crashed", object=name, operation=review.operation, exc_info=error)
             return CRASHED
-
-    @contextmanager
-    def _room_for(self, size: int) -> Iterator[None]:
-        """Count a request, or reject it if there are too many."""
-        if self._requests >= self.limits.requests or self._memory + size > self.limits.memory:
-            raise _Refused("busy", 429, "too many requests at once")
-        self._requests += 1
-        self._memory += size
-        try:
-            yield
-        finally:
-            self._requests -= 1
-            self._memory -= size
 
 
 def _parsed(content: bytes) -> Review:

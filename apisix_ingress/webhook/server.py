@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -16,6 +15,7 @@ from apisix_ingress.runtime.connections import Connections
 from apisix_ingress.webhook.admission import Admission, Judge, Limits, Observer
 from apisix_ingress.webhook.handshakes import Handshakes
 from apisix_ingress.webhook.server_certificate import ServerCertificate
+from apisix_ingress.webhook.threads import Threads
 
 PATH = "/validate"
 
@@ -33,7 +33,7 @@ class WebhookServer:
         host: Address to listen on, empty for every interface.
         port: 0 for any free one, see `port`.
         certificate: The server certificate.
-        judge: Checks the object; called in a thread for large objects.
+        judge: Checks the object; called in a thread.
         observer: Receives every request.
         clock: Provides the time.
         limits: The limits.
@@ -55,8 +55,8 @@ class WebhookServer:
         self._certificate = certificate
         self._clock = clock
         self._limits = limits or Limits()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="webhook")
-        self._admission = Admission(judge, observer, clock, self._limits, self._thread)
+        self._threads = Threads()
+        self._admission = Admission(judge, observer, clock, self._limits, self._threads)
         self._runner = web.AppRunner(
             self._application(),
             logger=server_logger(),
@@ -109,7 +109,7 @@ class WebhookServer:
         if self._handshakes is not None:
             self._handshakes.close()
         await self._runner.cleanup()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     @property
     def port(self) -> int:

@@ -1,7 +1,7 @@
 """Runs the whole program in one process, between an API server and a gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -74,7 +74,13 @@ class App:
 
 
 def settings(
-    server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: int, key: str = "", **kubernetes: str
+    server: FakeApiServer,
+    gateway: FakeAdminApi,
+    folder: Path,
+    port: int,
+    key: str = "",
+    more: Mapping[str, Any] | None = None,
+    **kubernetes: str,
 ) -> Settings:
     election = {"lease_duration": "4s", "renew_deadline": "2.6s", "retry_period": "0.2s"}
     sync = {"timeout": "1s", "audit_interval": "1s"}
@@ -87,18 +93,25 @@ def settings(
                 **kubernetes,
             },
             "clusters": [{"admin_url": gateway.url, "admin_key": key or gateway.key, "sync": sync}],
+            **(more or {}),
         }
     )
 
 
 @asynccontextmanager
 async def running(
-    server: FakeApiServer, gateway: FakeAdminApi, folder: Path, *, key: str = "", **kubernetes: str
+    server: FakeApiServer,
+    gateway: FakeAdminApi,
+    folder: Path,
+    *,
+    key: str = "",
+    more: Mapping[str, Any] | None = None,
+    **kubernetes: str,
 ) -> AsyncIterator[App]:
     """Run the program; at the end it is stopped and must not leave tasks behind."""
     before, stop, port = asyncio.all_tasks(), asyncio.Event(), free_port()
     async with AsyncExitStack() as held:
-        controller = await build(settings(server, gateway, folder, port, key, **kubernetes), None, held)
+        controller = await build(settings(server, gateway, folder, port, key, more, **kubernetes), None, held)
         task = asyncio.create_task(controller.run(stop), name="app")
         try:
             yield App(server, gateway, controller, port)

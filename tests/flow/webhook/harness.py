@@ -31,7 +31,7 @@ from translation.core.options import Options
 
 BOUND = 30.0
 HOST = "127.0.0.1"
-PATIENT = Limits(deadline=BOUND, handshake=BOUND, first=BOUND)
+PATIENT = Limits(deadline=BOUND, check=BOUND, handshake=BOUND, first=BOUND)
 """Limits for tests of other subjects: a busy machine may be slow."""
 GOOD = manifest(route_spec(plugin("limit-count", {"count": 1})))
 BAD = manifest(route_spec(plugin("limit-count", {"count": 0})))

@@ -1,17 +1,14 @@
 """Checks that fail, take too long or lack a gateway: the object passes with a warning."""
 
 import asyncio
-import threading
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
-
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
-from apisix_ingress.webhook.admission import Limits
 from apisix_ingress.webhook.review import Review, Verdict
-from tests.flow.webhook.harness import BAD, BOUND, GOOD, PATIENT, Gateway, judging, review, serving
+from tests.flow.webhook.harness import BAD, BOUND, GOOD, PATIENT, Gateway, judging, serving
 from tests.unit.apisix_ingress.webhook.worlds import manifest
+from tests.waiting import until
 
 
 async def test_check_that_crashes_lets_the_object_pass_with_a_warning(tmp_path: Path) -> None:
@@ -26,28 +23,42 @@ async def test_check_that_crashes_lets_the_object_pass_with_a_warning(tmp_path: 
         assert client.seen.results == {("ApisixRoute", "crashed"): 2}
 
 
-async def test_a_slow_large_object_delays_no_other(tmp_path: Path) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+async def test_a_check_that_does_not_return_delays_no_other(tmp_path: Path) -> None:
+    returns: list[bool] = []
 
-    def slow(review: Review) -> Verdict:
-        if len(orjson.dumps(review.object)) > 50_000:
-            begun.set()
-            go_on.wait(BOUND)
+    def endless(review: Review) -> Verdict:
+        while "endless" in review.object["spec"] and not returns:
+            pass
         return Verdict()
 
-    async with judging(tmp_path, slow, replace(Limits(), deadline=0.5, large=2)) as client:
-        large = manifest({"x": "y" * 100_000})
-        waiting = [asyncio.create_task(client.post(review(large))) for _ in range(2)]
-        assert await asyncio.to_thread(begun.wait, BOUND)
+    async with judging(tmp_path, endless, PATIENT) as client:
+        waiting = [asyncio.create_task(client.ask(manifest({"endless": "y" * size}))) for size in (1, 100_000)]
+        waiting.pop().cancel()  # its client hangs up
         assert (await client.ask(GOOD)) == {"uid": "u1", "allowed": True}
-        answers = [await task for task in waiting]
-        assert sorted(status for status, _ in answers) == [200, 503]
-        assert "took too long" in max(text for _, text in answers)
-        assert (await client.post(review(large)))[0] == 429
-        go_on.set()
-        async with asyncio.timeout(BOUND):
-            while (await client.post(review(large)))[0] != 200:  # the thread has to come to an end
+        assert not waiting[0].done()
+        returns.append(True)
+        assert (await waiting[0])["allowed"]
+
+
+async def test_a_check_that_does_not_return_is_ended(tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    def endless(review: Review) -> Verdict:
+        try:
+            while True:
                 pass
+        finally:
+            ended.append(review.uid)
+
+    async with judging(tmp_path, endless, replace(PATIENT, check=0.2)) as client:
+        for number in range(7):
+            got = await client.ask(GOOD, uid=f"u{number}")
+            assert got["allowed"]
+            assert got["warnings"] == [
+                "the object was not checked: the check took too long; the controller checks it again"
+            ]
+        assert client.seen.results["ApisixRoute", "late"] == 7
+        await until(lambda: ended == [f"u{number}" for number in range(7)], "the end of the checks")
 
 
 async def test_objects_are_allowed_before_the_first_sync(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ async def test_each_request_of_a_burst_gets_its_own_response(client: Client) -> 
 
 
 async def test_requests_beyond_the_memory_limit_are_rejected_immediately(tmp_path: Path) -> None:
-    limits = replace(PATIENT, memory=100_000)
+    limits = replace(PATIENT, memory=200_000)  # half of it for this client
     async with judging(tmp_path, lambda review: Verdict(), limits) as client:
         _, holder = await client.connect()
         holder.write(head(90_000))
