@@ -68,7 +68,7 @@ class Publisher:
         return PolicyInputs(key, item, view, self._options, tuple(view.secrets.values()), self._world.budget, last)
 
     def publish(self, key: ObjectKey, item: KubeObject | None, outcome: Outcome) -> None:
-        """Apply an outcome. It takes effect completely or, for an outdated item, not at all."""
+        """Apply an outcome, and pass its effects on."""
         claimant = Claimant(item.meta.created if item else "", key)
         before = self._world.desired.of_owner(key)
         self._remember(key, outcome)

@@ -27,7 +27,7 @@ from providers.pod import PodProvider
 from tests.factories import make_claim, make_custom, make_key, make_record
 from tests.fakes.clock import FakeClock
 from translation.core.options import Options
-from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published
+from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published, Withdrawn
 
 KINDS = ("Namespace", "Pod", "Service", "EndpointSlice", "Secret", "ApisixRoute")
 
@@ -36,8 +36,8 @@ def make_route(name: str = "web", *, namespace: str = "default", created: str = 
     """Return a route whose translation follows its spec.
 
     `records` maps names to uris, `body` has further fields of them, `claims` lists Services, `reads` lists Secrets that
-    must exist, `error` and `warning` are the message of a problem, `crash` raises, `loops` queues the route again,
-    `seconds` is how long it takes.
+    must exist, `error` and `warning` are the message of a problem, `withdrawn` is the reason of a withdrawal, `crash`
+    raises, `loops` queues the route again, `seconds` is how long it takes.
     """
     return make_custom(name, namespace=namespace, created=created, spec=spec)
 
@@ -67,6 +67,8 @@ class Routes(Provider[CustomObject]):
         problems = (*missing, *reported)
         claims = tuple(make_claim(service) for service in spec.get("claims", ()))
         protected = (Hold("routes", f"{namespace}_{item.meta.name}_"),)
+        if "withdrawn" in spec:
+            return Withdrawn(spec["withdrawn"], problems)
         if any(problem.severity == "error" for problem in problems):
             return KeepLast(protected, weakened(claims), problems=problems)
         records = tuple(

@@ -131,6 +131,20 @@ def test_weak_claims_follow_the_object_while_it_fails(loop: ProviderHarness) -> 
     assert loop.world.claims.claims_of(route.meta.key) == {make_claim("api", weak=True)}
 
 
+def test_the_records_of_a_withdrawn_object_are_removed_and_its_problems_are_reported(loop: ProviderHarness) -> None:
+    loop.settle(make_route(records={"one": "/a"}, claims=("web",)))
+    withdrawn = make_route(withdrawn="its grant was removed", error="no grant")
+    with capture_logs() as logs:
+        loop.settle(withdrawn)
+        loop.registry.enqueue(withdrawn.meta.key)
+        loop.settle()
+    assert loop.wanted == {}
+    assert not is_held(loop)
+    assert loop.world.claims.claims_of(withdrawn.meta.key) == frozenset()
+    assert loop.problems(withdrawn) == ["no grant"]
+    assert [line["reason"] for line in logs if line["event"] == "object.withdrawn"] == ["its grant was removed"]
+
+
 def test_repaired_object_is_published_and_its_hold_lifted(loop: ProviderHarness) -> None:
     loop.settle(make_service(), make_route(claims=["web"], error="broken"))
     route = make_route(records={"one": "/a"}, claims=["web"])
