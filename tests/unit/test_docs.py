@@ -86,3 +86,15 @@ def test_architecture_names_every_part_of_the_tree_and_no_other() -> None:
 
 def _is_part(path: Path) -> bool:
     return (path / "__init__.py").is_file() or (path.suffix == ".py" and not path.name.startswith("__"))
+
+
+def test_every_test_that_the_security_model_names_exists() -> None:
+    text = (PROJECT / "docs" / "security.md").read_text()
+    named = re.findall(r"`([a-z0-9_/]+\.py)::(test_\w+)`", text)
+    assert len(named) > 10
+    missing = [
+        f"{file}::{name}"
+        for file, name in named
+        if not re.search(rf"^(async )?def {name}\(", (PROJECT / file).read_text(), re.MULTILINE)
+    ]
+    assert missing == []

@@ -104,24 +104,30 @@ def is_served_by_host(found: World, key: ObjectKey) -> bool:
     )
 
 
+def dependent(found: World, key: ObjectKey) -> set[ObjectKey]:
+    """Return the objects that name an object as their parent, and those that name one of them."""
+    children = {owner for owner in found.reports if key in parents(found, owner)}
+    return children | {owner for owner in found.reports if not children.isdisjoint(parents(found, owner))}
+
+
+def is_parent_of_others(found: World, key: ObjectKey) -> bool:
+    """Return whether objects of other namespaces depend on an object."""
+    return any(owner.namespace != key.namespace for owner in dependent(found, key))
+
+
 def hostnames(item: CustomObject) -> Iterator[str]:
     """Yield the hostnames of listeners, which may use hosts without claiming them."""
     for each in map(mapping_in, list_in(item.spec.get("listeners"))):
         yield claimed_name(str(each.get("hostname") or ""))
 
 
-def is_parent_of_others(found: World, key: ObjectKey) -> bool:
-    """Return whether objects of other namespaces name an object as their parent: they depend on it."""
-    return any(key in parents(found, owner) for owner in found.reports if owner.namespace != key.namespace)
-
-
 def holds_names(found: World, item: CustomObject) -> bool:
     """Return whether an object owns hosts that another namespace also names: a refused object keeps its hosts.
 
-    A ListenerSet has hosts only with its Gateway.
+    Routes and ListenerSets have hosts only with their Gateway.
     """
-    sets = (each for each in found.stores["ListenerSet"].values() if item.meta.key in parents(found, each.meta.key))
-    every = [each for each in (item, *sets) if each.meta.kind in HOST_READERS]
+    below = (found.stores[key.kind].get(key) for key in dependent(found, item.meta.key))
+    every = [each for each in (item, *below) if each is not None and each.meta.kind in HOST_READERS]
     names = {name for each in every for name in HostOwners(found.view(), PRESET).owned(each)}
     others = {
         name

@@ -197,7 +197,7 @@ def _assessment(
     if _trusts_anybody(entry):
         text = "tls.frontend admits clients whose certificate cannot be verified"
         verdicts.append(Verdict("InsecureFrontendValidationMode", True, "ConfigurationChanged", text))
-    usable = {each.listener.owner for each in outcomes if each.is_programmed}
+    usable = {each.listener.owner for each in outcomes if each.is_programmed} if accepted.holds else set()
     return Assessment(
         verdicts=tuple(verdicts),
         listeners=tuple(_state(each, is_served, programmed.message) for each in own),

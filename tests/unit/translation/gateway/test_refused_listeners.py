@@ -145,6 +145,14 @@ def test_a_gateway_whose_listeners_are_refused_takes_no_address_from_another_one
     assert of_others(found) == of_others(settle(*every, options=pool))
 
 
+def test_a_gateway_that_is_not_accepted_has_no_attached_listener_sets() -> None:
+    unsupported = gateway(listener(**OPEN), addresses=[{"type": "example.org/vip", "value": "x"}], **EVERY_SET)
+
+    found = settled(unsupported, set_of(listener("a", hostname="evil.com"), namespace="evil"))
+
+    assert (assessed(found, "Gateway", "gw").listener_sets, refused(found)) == (0, {})
+
+
 def test_a_route_without_a_host_that_its_namespace_may_use_is_not_accepted() -> None:
     found = settled(gateway(listener(**OPEN)), http_route("victim", 10, "shop.com"), http_route("evil", 20, "shop.com"))
 
