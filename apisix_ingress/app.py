@@ -56,6 +56,7 @@ from providers.core.registry import Registry, resources
 from providers.status.conditions import Conditions
 from translation import closing
 from translation.core.options import Options
+from translation.plugins.exposure import exposure
 
 if TYPE_CHECKING:
     from apisix_ingress.webhook.service import Webhook
@@ -224,6 +225,7 @@ def _connected(
         adoptions=adoptions,
         nodes=CurrentNodes(parts.world, parts.options),
         closing=closing,
+        exposure=exposure,
     )
     return connect_all(settings, settings.kubernetes.controller_name, wiring)
 

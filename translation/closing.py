@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.json import FrozenJson, JsonObject, list_in
 from apisix_ingress.model.records import NO_NAMES, Record
 from translation.core.text_checks import quoted
-from translation.plugins.exposure import BACKENDS, Exposure, exposure
+from translation.plugins.exposure import BACKENDS, exposure
 
 ABORT: Mapping[str, JsonObject] = {"fault-injection": {"abort": {"http_status": 503}}}
 """The plugins of a route that responds with 503."""

@@ -23,8 +23,9 @@ from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
-from apisix_ingress.gateway.sync.config import Closing, CurrentNodes, NoClosing, SyncConfig
+from apisix_ingress.gateway.sync.config import Closing, CurrentNodes, NoClosing, SyncConfig, open_always
 from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.gateway.sync.ordering.exposure_order import ExposureOf
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.kube.status.interface import Load
 from apisix_ingress.model.admin_address import PUBLISHED_KEY, PUBLISHED_KEYS, AdminAddress, is_exposed
@@ -58,6 +59,7 @@ class Wiring:
     adoptions: IdAdoption
     nodes: CurrentNodes | None = None
     closing: Closing = field(default_factory=NoClosing)
+    exposure: ExposureOf = open_always
 
 
 class GatewayCluster:
@@ -82,6 +84,7 @@ class GatewayCluster:
             report_version=wiring.adoptions.report_version,
             nodes=wiring.nodes,
             closing=wiring.closing,
+            exposure=wiring.exposure,
         )
         self.sync = ClusterSync(config, self._ledgered(url))
         wiring.adoptions.add(self.sync)

@@ -20,6 +20,7 @@ from apisix_ingress.runtime.term import Term
 from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, Faults, LoopClock, make_record
 from tests.property.replay import play_each
 from translation import closing
+from translation.plugins.exposure import exposure
 
 SEEDS = 2000
 BLOCK = 50
@@ -73,6 +74,7 @@ class Story:
             concurrency=4,
             audit_interval=interval,
             closing=closing,
+            exposure=exposure,
         )
         self.sync = ClusterSync(config, FakeBackend(self.gateway, timeout=2.0))
         ready = asyncio.Event()
@@ -131,7 +133,8 @@ class Story:
             refs = {"upstream_id": upstream.id} | ({"plugin_config_id": config.id} if config else {})
             named.add(upstream)
             configs |= {config} if config else set()
-            yield self._record(key, uri=f"/{rng.randint(0, 3)}", **refs)
+            guard: dict[str, Any] = {"plugins": {"key-auth": {}}} if rng.random() < 0.3 else {}
+            yield self._record(key, uri=f"/{rng.randint(0, 3)}", **refs, **guard)
         for key in sorted(configs):
             upstream = rng.choice(UPSTREAMS)
             named.add(upstream)

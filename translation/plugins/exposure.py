@@ -6,24 +6,9 @@ neither list may guard a route: open routes wait for it, and it waits for routes
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.json import FrozenJson, mapping_in
 from translation.nginx.functions.attached import FIELD
-
-
-class Exposure(IntEnum):
-    """The classes of routes, in the order of their first writes."""
-
-    REFUSES = 0
-    """It has no backend: it responds with a status or a redirect."""
-    GUARDED = 1
-    """It authenticates, authorizes, restricts or limits requests."""
-    UNKNOWN = 2
-    """It has a plugin that may do so."""
-    OPEN = 3
-    """It serves every request."""
-
 
 BACKENDS = ("upstream_id", "upstream", "service_id", "script", "script_id")
 """The fields by which a route reaches a backend."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import orjson
-
-from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
+from apisix_ingress.gateway.backend import DependencyPending
 from apisix_ingress.gateway.sync.config import Closing
 from apisix_ingress.gateway.sync.plan import Step, WantedAt
 from apisix_ingress.gateway.sync.records.retries import is_crash
 from apisix_ingress.gateway.sync.records.slot import RecordSlot
 from apisix_ingress.gateway.sync.records.table import RecordTable
-from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 
@@ -47,10 +44,18 @@ class Closings:
         closing = self._due(step.record)
         return Step("close", closing) if closing is not None else step
 
+    def is_given_up(self, step: Step) -> bool:
+        """Return whether neither the record of a step, which does not exist, nor a closing record is written soon."""
+        if step.record is None or step.act not in ("put", "wait"):
+            return True
+        if self._is_stuck(step):
+            return self._due(step.record) is None
+        return self._table.get(step.record.key).persistent_error is not None
+
     def is_closed(self, slot: RecordSlot) -> bool:
         """Return whether the gateway has a record that only refuses requests."""
         known = slot.applied
-        return known is not None and slot.key.kind == "routes" and self._closing.is_closed(_body(known.source))
+        return known is not None and slot.key.kind == "routes" and self._closing.is_closed(known.body)
 
     def note(self, slot: RecordSlot) -> str:
         """Return how the requests of a record that is not applied are handled; empty if it is not closed."""
@@ -113,11 +118,3 @@ def _is_failing(slot: RecordSlot) -> bool:
     """Return whether writes keep failing because of this record, not because the gateway cannot be reached."""
     error = slot.persistent_error
     return error is not None and (is_crash(error) or isinstance(error, DependencyPending))
-
-
-def _body(source: Record | ObservedRecord) -> FrozenJson:
-    """Return the body of a record, or what can be compared of it."""
-    if isinstance(source, Record):
-        return source.body
-    found: FrozenJson = orjson.loads(source.digest) if source.digest else {}
-    return found

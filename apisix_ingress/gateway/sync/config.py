@@ -9,7 +9,9 @@ from typing import Protocol
 
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.gateway.sync.ordering.exposure_order import ExposureOf
 from apisix_ingress.gateway.sync.plan import Wanted
+from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
@@ -30,6 +32,11 @@ class Closing(Protocol):
 
     def requests_of(self, body: FrozenJson) -> str:
         """Return which requests a record matches, for a message."""
+
+
+def open_always(body: FrozenJson, config: FrozenJson | None) -> Exposure:
+    """Return that a route serves every request."""
+    return Exposure.OPEN
 
 
 class NoClosing:
@@ -89,6 +96,7 @@ class SyncConfig:
         report_version: Called with the name of the cluster and the version that it reports, each time it is read.
         nodes: For the updates before everything has been translated (`early_updates`); None: there are none.
         closing: How to refuse the requests of a route that the gateway rejects.
+        exposure: How much a route lets through, which determines the order of creations.
     """
 
     name: str
@@ -103,3 +111,4 @@ class SyncConfig:
     report_version: Callable[[str, str], None] = ignore_version
     nodes: CurrentNodes | None = None
     closing: Closing = field(default_factory=NoClosing)
+    exposure: ExposureOf = open_always

@@ -18,11 +18,12 @@ from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
 from apisix_ingress.gateway.sync.closing import Closings
 from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
 from apisix_ingress.gateway.sync.config import SyncConfig
+from apisix_ingress.gateway.sync.ordering.exposure_order import ExposureOrder
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.gateway.sync.plan import Step, decide, must_stay
 from apisix_ingress.gateway.sync.record_status import RecordStatus
 from apisix_ingress.gateway.sync.records.retries import note_failure, note_rejection, offer_again, with_remedy
-from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, RecordSlot, Write
+from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, Delete, RecordSlot, Write
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.gateway.sync.records.transitions import TRANSITIONS, Effect, Event, InvalidTransition, Phase
 from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
@@ -59,6 +60,7 @@ class RecordDriver:
         config: What all sessions of the cluster have in common.
         table: The slots of the records.
         order: The order of outstanding writes and deletes.
+        exposure_order: The order of creations and deletions of routes.
         queue: The records that are due.
         unacked: When unacknowledged writes require an audit.
         unique_keys: The order of writes that want the same exclusive keys.
@@ -89,6 +91,7 @@ class RecordDriver:
             on_change=self._breaker_changed,
             on_outage=self._outage_changed,
         )
+        self.exposure_order = ExposureOrder(self.table, self.wanted, config.exposure)
         self.closings = Closings(self.table, self.wanted, config.closing, now=clock.monotonic)
         self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker, self.closings)
         # The retries of the queue are not used: the backoff of a record is in its slot.
@@ -165,7 +168,18 @@ class RecordDriver:
 
     def decide(self, key: RecordKey) -> Step:
         """Return what to do about a record now."""
-        return self.closings.instead_of(decide(key, self.wanted, self.table, self._wanted.is_held))
+        return self.closings.instead_of(self._decide(key))
+
+    def _decide(self, key: RecordKey) -> Step:
+        return decide(key, self.wanted, self.table, self._wanted.is_held)
+
+    def may_send(self, slot: RecordSlot, record: Record | None) -> bool:
+        """Return whether no other route has to be written, or deleted, first. If not, the key is queued when it may."""
+        order = self.exposure_order
+        if record is None:
+            namespace = slot.order.former.namespace if isinstance(slot.order, Delete) else ""
+            return order.may_delete(slot, namespace)
+        return order.may_write(slot, record, self._owner_namespace(slot))
 
     def withheld(self) -> set[RecordKey]:
         """Return the records whose deletion was held back."""
@@ -186,9 +200,14 @@ class RecordDriver:
         self.release_deletes()
 
     def release_deletes(self) -> None:
-        """Queue the deletes that no longer wait for a write."""
+        """Queue the deletes that no longer wait for a write, and the routes that no longer wait for others."""
         for delete in self.order.due():
             self.enqueue(self.table.slot(delete))
+        self._release_routes()
+
+    def _release_routes(self) -> None:
+        for key in self.exposure_order.due():
+            self.enqueue(self.table.slot(key))
 
     def retry(self, slot: RecordSlot, error: GatewayError) -> None:
         """Retry a record after its backoff; if it failed often, deletes no longer wait for it."""
@@ -250,7 +269,7 @@ class RecordDriver:
             Effect.TAKE_NEXT: lambda slot, _: order.take_next(slot, in_place=False),
             Effect.TAKE_NEXT_IN_PLACE: lambda slot, _: order.take_next(slot, in_place=True),
             Effect.DROP_ORDER: self._drop_order,
-            Effect.STOP_COUNTING: lambda slot, _: order.stop_counting(slot),
+            Effect.STOP_COUNTING: self._stop_counting,
             Effect.WAIT: self._wait,
             Effect.RESUME: lambda slot, _: order.resume(slot),
             Effect.START: self._start,
@@ -273,12 +292,24 @@ class RecordDriver:
 
     def _order(self, slot: RecordSlot, of: Detail) -> None:
         self.order.order(slot, of.record, self._owner_namespace(slot), of.former)
+        self.exposure_order.ordered(slot, of.record, self._owner_namespace(slot) or of.former.namespace)
+        self._release_routes()
 
     def _owner_namespace(self, slot: RecordSlot) -> str:
         return self._wanted.namespace(slot.key, self.cluster)
 
+    def _stop_counting(self, slot: RecordSlot, _: Detail) -> None:
+        self.order.stop_counting(slot)
+        self._give_up(slot)
+
+    def _give_up(self, slot: RecordSlot) -> None:
+        """Let routes that wait for this one proceed if it is not going to be written soon."""
+        if self.exposure_order.is_awaited(slot.key) and self.closings.is_given_up(self._decide(slot.key)):
+            self.exposure_order.settled(slot)
+
     def _drop_order(self, slot: RecordSlot, _: Detail) -> None:
         self.order.drop(slot)
+        self.exposure_order.settled(slot)
         slot.urgent = False
         if slot.observed is None:
             self.table.timed[slot.key] = slot  # it may be empty now
@@ -286,6 +317,7 @@ class RecordDriver:
     def _wait(self, slot: RecordSlot, of: Detail) -> None:
         self.table.block(slot, _required(of.on))
         self.order.wait(slot, of.record, self._owner_namespace(slot))
+        self._give_up(slot)
         self.release_deletes()
 
     def _start(self, slot: RecordSlot, of: Detail) -> None:
@@ -296,6 +328,7 @@ class RecordDriver:
     def _keep_written(self, slot: RecordSlot, _: Detail) -> None:
         record, started, closes = _required(slot.flight)
         self.table.write_succeeded(slot)
+        self.exposure_order.settled(slot)
         self.sentinels.written(slot.key, deleted=record is None)
         self.unacked.acknowledged(slot, record, started)
         # A record that reappears because an earlier write landed late is still expected.

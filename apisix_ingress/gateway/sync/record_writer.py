@@ -157,6 +157,8 @@ class RecordWriter:
         if is_rejected(slot, record, now):
             self.driver.post(slot, Event.STILL_REJECTED)
             return False
+        if not self.driver.may_send(slot, record):
+            return False
         if record is not None and record.takes:
             unique_keys = self.driver.unique_keys
             if (rival := unique_keys.rival(record)) is not None:

@@ -91,7 +91,8 @@ class SyncSession:
     def idle(self) -> bool:
         """Whether nothing is in flight or queued; blocked and rejected records are ignored."""
         queue = self.driver.queue
-        return self.is_synced and queue.is_idle and not queue.delayed and self.driver.order.is_clear
+        is_clear = self.driver.order.is_clear and self.driver.exposure_order.is_clear
+        return self.is_synced and queue.is_idle and not queue.delayed and is_clear
 
     async def drain(self, seconds: float) -> bool:
         """Wait at most some seconds until all queued records are written; return whether they are."""

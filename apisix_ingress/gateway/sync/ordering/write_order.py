@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from apisix_ingress.gateway.sync.ordering.delete_blockers import DeleteBlockers
+from apisix_ingress.gateway.sync.ordering.blockers import Blockers
 from apisix_ingress.gateway.sync.ordering.scopes import awaited, scopes_of
 from apisix_ingress.gateway.sync.records.slot import Delete, RecordSlot, Write
 from apisix_ingress.model.keys import RecordKey
@@ -31,7 +31,7 @@ class WriteOrder:
         self._namespaces: Counter[str] = Counter()
         # The same by scope, built by the first delete that needs it and dropped when nothing is outstanding: usually,
         # even in a sync of thousands of records, no delete does.
-        self._blockers: DeleteBlockers | None = None
+        self._blockers: Blockers | None = None
 
     def begin_batch(self) -> None:
         """Begin a new batch for the following orders."""
@@ -95,7 +95,7 @@ class WriteOrder:
         if not self._counted or not scopes:
             return True
         if self._blockers is None:
-            self._blockers = DeleteBlockers()
+            self._blockers = Blockers()
             for other, write in self._counted.items():
                 self._blockers.enter(other, write.batch, scopes_of(write.record, write.namespace))
         return not self._blockers.defer(slot.key, slot.order.batch, scopes)

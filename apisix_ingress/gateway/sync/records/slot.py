@@ -10,9 +10,12 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import orjson
+
 from apisix_ingress.errors import GatewayError
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.transitions import Phase
+from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import is_id_of, truncated
 from apisix_ingress.model.records import UNKNOWN, Former, Record
@@ -51,6 +54,15 @@ class Applied:
     def hosts(self) -> tuple[str, ...] | None:
         """The hosts whose requests or TLS handshakes it handles."""
         return self.source.hosts
+
+    @property
+    def body(self) -> FrozenJson:
+        """Its body, as far as it can be compared."""
+        source = self.source
+        if isinstance(source, Record):
+            return source.body
+        found: FrozenJson = orjson.loads(source.digest) if source.digest else {}
+        return found
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 
 import pytest
 
+from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.json import FrozenJson
 from translation.nginx.functions.attached import Function, attached
 from translation.nginx.functions.guards import GUARD
-from translation.plugins.exposure import GUARDS, OPENS, Exposure, exposure
+from translation.plugins.exposure import GUARDS, OPENS, exposure
 from translation.plugins.policy.access import ACCESS
 from translation.plugins.policy.observing import OBSERVING
 

@@ -15,6 +15,7 @@ from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term
 from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, LoopClock, make_record
 from translation import closing
+from translation.plugins.exposure import exposure
 
 UPSTREAM = RecordKey("upstreams", "u1")
 OTHER = RecordKey("upstreams", "u2")
@@ -97,6 +98,7 @@ class Stage:
             report_version=lambda cluster, version: self.versions.append(version),
             nodes=nodes,
             closing=closing,
+            exposure=exposure,
         )
         return ClusterSync(config, self.backend)
 

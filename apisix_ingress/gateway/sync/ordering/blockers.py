@@ -1,4 +1,4 @@
-"""Outstanding writes by scope, and the deletes that wait for them; `scopes` defines the scopes."""
+"""Outstanding requests by scope, and the requests that wait for them; the users of this module define the scopes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _HEAP_SLACK = 64
 
 @dataclass(slots=True)
 class _Members:
-    """The writes and deletes in one scope.
+    """The requests in one scope.
 
     Attributes:
-        heap: Writes by batch. It may contain writes that have left; they are skipped.
-        count: The number of writes that have not left.
-        deferred: Deletes by batch.
+        heap: Blockers by batch. It may contain some that have left; they are skipped.
+        count: The number of blockers that have not left.
+        deferred: Requests that wait, by batch.
     """
 
     heap: list[tuple[int, int, RecordKey]] = field(default_factory=list)
@@ -28,21 +28,29 @@ class _Members:
     deferred: list[tuple[int, RecordKey]] = field(default_factory=list)
 
 
-class DeleteBlockers:
-    """Writes in their scopes, each record once; a delete is deferred in one scope at a time."""
+class Blockers:
+    """Requests that block others in their scopes, each record once; a request is deferred in one scope at a time."""
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, _Members] = {}
         # Record → the serial number of its latest entry, and its scopes.
         self._entries: dict[RecordKey, tuple[int, tuple[Scope, ...]]] = {}
         self._serial = 0
-        # Scopes that a write has left, where deletes may be due.
+        # Scopes that a blocker has left, where requests may be due.
         self._left: dict[Scope, None] = {}
         self.deferred: set[RecordKey] = set()
-        """Deletes that wait."""
+        """Records whose requests wait."""
+
+    def __contains__(self, key: RecordKey) -> bool:
+        """Return whether a record blocks others."""
+        return key in self._entries
+
+    def __bool__(self) -> bool:
+        """Return whether any record blocks others."""
+        return bool(self._entries)
 
     def enter(self, key: RecordKey, batch: int, scopes: tuple[Scope, ...]) -> None:
-        """Add an outstanding write of a batch; it replaces an earlier one of the same record."""
+        """Add an outstanding request of a batch; it replaces an earlier one of the same record."""
         self.leave(key)
         self._serial += 1
         self._entries[key] = (self._serial, scopes)
@@ -57,13 +65,13 @@ class DeleteBlockers:
                 heapq.heapify(members.heap)
 
     def leave(self, key: RecordKey) -> None:
-        """Remove the outstanding write of a record."""
+        """Remove the outstanding request of a record."""
         for name in self._entries.pop(key, (0, ()))[1]:
             self._scopes[name].count -= 1
             self._left[name] = None
 
     def defer(self, key: RecordKey, batch: int, scopes: Iterable[Scope]) -> bool:
-        """Defer a delete if a write of its batch or an earlier one is in one of its scopes; return whether it was."""
+        """Defer a request if a blocker of its batch, or an earlier one, is in its scopes; return whether it was."""
         for name in scopes:
             members = self._scopes.get(name)
             if members is not None and self._has(members, batch):
@@ -74,7 +82,7 @@ class DeleteBlockers:
         return False
 
     def freed(self) -> list[RecordKey]:
-        """Return, once, the deletes that no longer have to wait in the scope in which they were deferred."""
+        """Return, once, the records that no longer have to wait in the scope in which they were deferred."""
         found: list[RecordKey] = []
         while self._left:
             name, _ = self._left.popitem()
@@ -87,7 +95,7 @@ class DeleteBlockers:
         return found
 
     def _has(self, members: _Members, batch: int) -> bool:
-        """Return whether a scope has a write of a batch or an earlier one."""
+        """Return whether a scope has a blocker of a batch or an earlier one."""
         while members.heap and not self._is_in(members.heap[0]):
             heapq.heappop(members.heap)
         return bool(members.heap) and members.heap[0][0] <= batch
