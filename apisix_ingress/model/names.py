@@ -152,6 +152,11 @@ def nginx_limits(namespace: str, name: str) -> str:
     return f"{NGINX}{namespace}_{name}_limits"
 
 
+def nginx_passwords(host: str, namespace: str, secret: str, kind: str) -> str:
+    """Return the name of the plugin config with the password hashes of a Secret for an ingress-nginx host."""
+    return nginx_name(host, f"{namespace}_{secret}_{kind}_passwords")
+
+
 def nginx_client_certificate(namespace: str, secret: str, *, verified: bool = False) -> str:
     """Return the name of the record with the client certificate for ingress-nginx backends, verified or not."""
     return f"{NGINX}{namespace}_{secret}_client{'_verified' if verified else ''}"

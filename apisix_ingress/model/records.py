@@ -174,7 +174,7 @@ UNKNOWN = Former()
 
 
 def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
-    """Yield every record that a body references: upstream, plugin config, traffic-split upstreams.
+    """Yield every record that a body references: upstream, plugin configs, traffic-split upstreams.
 
     The Admin API checks `upstream_id` and `plugin_config_id` at write time and guards their deletion, but not the
     upstreams of a traffic-split (contract: facts 11 to 13), which are included here.
@@ -183,6 +183,8 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
         yield RecordKey("upstreams", str(upstream_id))
     if plugin_config_id := body.get("plugin_config_id"):
         yield RecordKey("plugin_configs", str(plugin_config_id))
+    if kind == "routes":
+        yield from _data_of_functions(body.get("plugins"))
     if kind in ("routes", "stream_routes", "plugin_configs", "global_rules", "consumers"):
         yield from _split_upstreams(body.get("plugins"))
 
@@ -218,6 +220,16 @@ def _credentials(plugins: JsonObject) -> Iterator[tuple[str, str]]:
         config = plugins.get(plugin)
         if isinstance(config, dict) and isinstance(value := config.get(name), str):
             yield plugin, value
+
+
+def _data_of_functions(plugins: Any) -> Iterator[RecordKey]:
+    """Yield the plugin configs whose data the functions of a route for ingress-nginx read."""
+    function = plugins.get("serverless-pre-function") if isinstance(plugins, dict) else None
+    values = function.get("ingress_nginx") if isinstance(function, dict) else None
+    for value in _dicts(list(values.values()) if isinstance(values, dict) else None):
+        for data in _dicts(list(value.values())):
+            if id_ := data.get("plugin_config_id"):
+                yield RecordKey("plugin_configs", str(id_))
 
 
 def _split_upstreams(plugins: Any) -> Iterator[RecordKey]:

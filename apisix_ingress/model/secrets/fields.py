@@ -82,7 +82,7 @@ PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
     "mocking": ("response_example",),
     "response-rewrite": ("body",),
     # Code and its inputs, which may contain anything.
-    "serverless-pre-function": (*_FUNCTIONS, "ingress_nginx.basic.users"),
+    "serverless-pre-function": (*_FUNCTIONS, "ingress_nginx.users", "ingress_nginx.basic.users"),
     "serverless-post-function": _FUNCTIONS,
     "ext-plugin-pre-req": ("conf.value",),
     "ext-plugin-post-req": ("conf.value",),

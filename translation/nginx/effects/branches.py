@@ -40,20 +40,37 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Passwords:
+    """The passwords for a location.
+
+    Attributes:
+        reference: The record with the password hashes, as functions read it.
+        closed: Why there is none, as in ingress-nginx, after the annotation and a colon; else empty.
+        shut: Why the passwords cannot be checked, in the same form.
+    """
+
+    reference: JsonObject = field(default_factory=dict)
+    closed: str = ""
+    shut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
-    """Settings of Services from Ingresses of any host, found once for all locations of a host.
+    """Settings of Services from Ingresses of any host, found once for all locations of a host, and its passwords.
 
     Attributes:
         own: The canaries at the host itself.
         canaries: Backend → the Ingress with its canary, and the Service of the canary; None without one.
         backends: Ingress → its backends.
         values: Service → the annotations that apply to all of it; None if no Ingress names it.
+        passwords: Format and Secret → its passwords.
     """
 
     own: tuple[CustomObject, ...] = ()
     canaries: dict[BackendKey, tuple[Source, ServiceBackend] | None] = field(default_factory=dict)
     backends: dict[ObjectKey, frozenset[BackendKey]] = field(default_factory=dict)
     values: dict[ObjectKey, Values | None] = field(default_factory=dict)
+    passwords: dict[tuple[str, ObjectKey], Passwords] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

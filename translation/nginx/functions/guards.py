@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.destinations import LEADS_ELSEWHERE
+from translation.nginx.functions.shared_data import SHARED_DATA
 
 _PASSWORDS = r"""
 local ffi = require("ffi")
@@ -59,11 +60,16 @@ local function matches(hash, password)
     return ok and found ~= nil and #hash > 2 and ffi.string(found) == hash
 end
 local function basic(want, ctx)
+    local data = shared_data(want.users)
+    if not (data and data.users) then
+        core.log.error("auth-secret: the gateway has no passwords")
+        return 503
+    end
     local text = core.request.header(ctx, "Authorization")
     local encoded = type(text) == "string" and text:match("^[Bb][Aa][Ss][Ii][Cc] +(%S+)%s*$")
     local plain = encoded and ngx.decode_base64(encoded)
     local user, password = (plain or ""):match("^([^:]*):(.*)$")
-    local hash = user and want.users[user]
+    local hash = user and data.users[user]
     if hash and matches(hash, password) then
         return nil
     end
@@ -175,7 +181,7 @@ end
 """
 
 GUARD = f"""local core = require("apisix.core")
-{_PASSWORDS}{LEADS_ELSEWHERE}{_EXTERNAL}
+{SHARED_DATA}{_PASSWORDS}{LEADS_ELSEWHERE}{_EXTERNAL}
 local function refused(want, ctx, status)
     if not (want.shown and want.shown[tostring(status)]) then return status end
     ctx.ingress_nginx_refused = status

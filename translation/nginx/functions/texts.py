@@ -17,6 +17,7 @@ from translation.nginx.functions.headers import (
 from translation.nginx.functions.limits import LIMIT
 from translation.nginx.functions.proxy_ssl import BACKEND_TLS
 from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
+from translation.nginx.functions.shared_data import NOTHING
 
 TEXTS = frozenset(
     {
@@ -31,6 +32,7 @@ TEXTS = frozenset(
         INVALID,
         LIMIT,
         MIRROR,
+        NOTHING,
         PASS,
         SEND_REQUEST,
         UNDERSCORES,

@@ -9,6 +9,7 @@ from apisix_ingress.model.objects import Meta, Secret
 from apisix_ingress.model.records import UPSERT_RANK, Record, comparable, references
 from tests.factories import make_record
 
+SHARED = {"serverless-pre-function": {"ingress_nginx": {"basic": {"realm": "", "users": {"plugin_config_id": 2}}}}}
 SPLIT = {
     "traffic-split": {"rules": [{"weighted_upstreams": [{"upstream_id": "a"}, {"weight": 1}, {"upstream_id": 7}]}]}
 }
@@ -77,6 +78,8 @@ def test_repr_shows_no_body() -> None:
         ("plugin_configs", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
         ("global_rules", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
         ("consumers", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
+        ("routes", {"plugins": SHARED}, {"plugin_configs/2"}),
+        ("plugin_configs", {"plugins": SHARED}, set()),
         ("ssls", {"plugins": SPLIT}, set()),
         ("upstreams", {"nodes": []}, set()),
     ],
@@ -93,6 +96,9 @@ def test_references_are_the_records_that_a_body_names(kind: RecordKind, body: di
         [],
         {},
         {"traffic-split": None},
+        {"serverless-pre-function": None},
+        {"serverless-pre-function": {"ingress_nginx": [{"users": 1}]}},
+        {"serverless-pre-function": {"ingress_nginx": {"waived": True, "basic": {"realm": "", "users": {"joe": "x"}}}}},
         {"traffic-split": []},
         {"traffic-split": {"rules": {}}},
         {"traffic-split": {"rules": [1, {"weighted_upstreams": "x"}, {"weighted_upstreams": [None]}]}},

@@ -8,18 +8,17 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import ConfigMap, Secret
-from translation.nginx.certificates import ASK_FOR_OTHERS
+from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.branches import Site
 from translation.nginx.effects.destinations import objection
 from translation.nginx.effects.own_requests import shown_statuses
+from translation.nginx.effects.protection.passwords import passwords
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.guards import COOKIES, GUARD
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
 from translation.nginx.tables.destinations import destination_of
 
 _REQUEST_URI = TextPattern(r"\$\{?request_uri\}?")
-_AUTH_FILE = "auth"
 _CACHED = "200 202 401 5m"
 _CACHED_BY_DEFAULT = ("200", "301", "302")
 _HEADER = ValuePattern(r"[a-zA-Z0-9_-]+")
@@ -29,12 +28,6 @@ _UNITS = {"ms": 1, "": 1000, "s": 1000, "m": 60_000, "h": 3_600_000} | {
     "d": _DAY, "w": 7 * _DAY, "M": 30 * _DAY, "y": 365 * _DAY
 }  # fmt: skip
 """Milliseconds of a unit of time in nginx."""
-
-_QUICK = ValuePattern(
-    r"(?s)\{(?:PLAIN|SHA|SSHA)\}.*|\$(?:apr1|1)\$.*|\$[56]\$(?:rounds=[0-9]{1,5}\$)?[^=]*|\$2[abxy]\$(?:0[0-9]|1[0-2])\$.*"
-    r"|\$g?y\$j[0-9]T\$.*|[^${_].*"
-)
-"""Password hashes that a gateway checks quickly; others let the user choose how long a request occupies a worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +84,10 @@ def authentication(site: Site) -> Authentication:
         return Authentication()
     wanted: JsonObject = {}
     if site.values.has("auth-type"):
-        users = _users(site)
-        if isinstance(users, Authentication):
-            return users
-        if site.builder.options.plugins == "reviewed" and not all(map(_QUICK.fits, users.values())):
-            return Authentication(
-                shut="auth-secret: a password hash takes too long to check; use bcrypt with a cost of at most 12"
-            )
-        wanted["basic"] = {"realm": site.values.text("auth-realm"), "users": users}
+        found = passwords(site)
+        if found.closed or found.shut:
+            return Authentication(closed=found.closed, shut=found.shut)
+        wanted["basic"] = {"realm": site.values.text("auth-realm"), "users": found.reference}
     service = _service(site)
     if service:
         external = _external(site, service)
@@ -114,32 +103,6 @@ def authentication(site: Site) -> Authentication:
 def _functions(wanted: JsonObject, service: _Service | None) -> tuple[Function, ...]:
     guard = Function(GUARD, wanted)
     return (guard, Function(COOKIES, {"always": service.always}, late=True)) if service else (guard,)
-
-
-def _users(site: Site) -> dict[str, str] | Authentication:
-    """Return the password hashes by user."""
-    values = site.values
-    if values.text("auth-type") != "basic":
-        return Authentication(shut="auth-type: gateways do not support digest")
-    name = values.text("auth-secret")
-    namespace, _, rest = name.rpartition("/")
-    foreign = bool(namespace) and namespace != site.namespace
-    key = ObjectKey("Secret", namespace or site.namespace, rest)
-    secret = site.builder.view.get(Secret, key) if name else None
-    if foreign and not site.config.flag("allow-cross-namespace-resources"):
-        return _closed("auth-secret", f"{key} is in another namespace{ASK_FOR_OTHERS}")
-    if secret is None:
-        return _closed("auth-secret", f"{key} does not exist; create it" if name else "it names no Secret")
-    if values.text("auth-secret-type") == "auth-map":
-        return {user: text.decode(errors="replace").strip() for user, text in sorted(secret.data.items())}
-    if _AUTH_FILE not in secret.data:
-        return _closed("auth-secret", f"{key} has no key {_AUTH_FILE}; put the users there")
-    lines = secret.data[_AUTH_FILE].decode(errors="replace").splitlines()
-    pairs = (line.strip().split(":") for line in lines if ":" in line and not line.startswith("#"))
-    users: dict[str, str] = {}
-    for user, text, *_ in pairs:
-        users.setdefault(user, text)
-    return users
 
 
 def _service(site: Site) -> _Service | None:

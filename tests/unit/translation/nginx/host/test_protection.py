@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
 from apisix_ingress.model.secrets.fields import place_of
 from apisix_ingress.model.secrets.redaction import masked
 from tests.unit.translation.nginx.host.bodies import SECRET, routes, status
@@ -61,13 +63,32 @@ def test_password_hashes_guard_the_path_and_are_data_beside_the_function() -> No
         "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
     }
 
-    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret))
+    outcome = translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret)
 
-    guards = [body["plugins"]["serverless-pre-function"] for body in got]
-    assert {guard["ingress_nginx"]["basic"]["users"]["joe"] for guard in guards} == {
-        "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ="
+    (shared,) = [record for record in outcome.records if record.key.kind == "plugin_configs"]
+    guarded = [record for record in outcome.records if record.key.kind == "routes"]
+    data = [record.body["plugins"]["serverless-pre-function"]["ingress_nginx"]["basic"] for record in guarded]
+    assert shared.body["plugins"]["serverless-pre-function"]["ingress_nginx"] == {
+        "users": {"joe": "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ="}
     }
-    assert not any("{SHA}5en6" in function for guard in guards for function in guard["functions"])
+    assert data == [{"realm": "", "users": {"plugin_config_id": shared.key.id}}] * len(guarded)
+    assert all(shared.key in record.refs for record in guarded)
+
+
+def test_a_change_of_a_secret_changes_one_record_of_its_size() -> None:
+    def records(word: str) -> dict[RecordKey, Record]:
+        lines = "".join(f"user{number}:{{PLAIN}}{word}\n" for number in range(1500))
+        secret = {"kind": "Secret", "metadata": {"name": "users", "namespace": "shop"}, "stringData": {"auth": lines}}
+        paths = [(f"/p{number}", "Prefix") for number in range(60)]
+        first = ingress("first", *paths[:30], auth_type="basic", auth_secret="users")
+        other = ingress("other", *paths[30:], age=1, auth_type="basic", auth_secret="users", limit_rps="1")
+        return {record.key: record for record in translated(first, other, secret).records}
+
+    before, after = records("one"), records("two")
+
+    changed = [key for key in after if before[key] != after[key]]
+    assert [key.kind for key in changed] == ["plugin_configs"]
+    assert after[changed[0]].size < 2 * 1500 * len("user1499:{PLAIN}two\n")
 
 
 def test_satisfy_any_lets_listed_addresses_in_and_asks_the_others() -> None:
@@ -91,9 +112,11 @@ def test_password_hashes_are_hidden_where_records_are_shown() -> None:
         "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
     }
 
-    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret))
+    outcome = translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret)
 
-    assert "5en6G6" not in str(masked(got[0], place_of("routes", "1")))
+    (shared,) = [record.body for record in outcome.records if record.key.kind == "plugin_configs"]
+    assert "5en6G6" in str(shared)
+    assert "5en6G6" not in str(masked(shared, place_of("plugin_configs", "1")))
 
 
 def test_an_auth_url_that_the_settings_refuse_closes_the_path() -> None:
