@@ -165,11 +165,11 @@ async def limit_req(conf: Body, context: Context, runtime: Runtime) -> Outgoing 
 
 
 def _regex_target(pattern: str, template: str, text: str) -> str | None:
-    """Replace the first match of `pattern` in `text`, where `$1` is a group; None without a match."""
+    """Replace the first match of `pattern` in `text`, where `$1` and `${1}` are a group; None without a match."""
     found = re.search(pattern, text)
     if found is None:
         return None
-    filled = re.sub(r"\$(\d+)", lambda group: found.group(int(group.group(1))) or "", template)
+    filled = re.sub(r"\$(?:\{(\d+)\}|(\d+))", lambda each: found.group(int(each[1] or each[2])) or "", template)
     return text[: found.start()] + filled + text[found.end() :]
 
 
@@ -190,7 +190,7 @@ async def proxy_rewrite(conf: Body, context: Context, _: Runtime) -> Outgoing | 
             if path is not None:
                 break
     if raw:
-        context.upstream_target = path or text
+        context.upstream_target = text if path is None else path
     elif path is not None:
         joiner = "&" if "?" in path else "?"
         context.upstream_target = path + (joiner + context.query if context.query else "")

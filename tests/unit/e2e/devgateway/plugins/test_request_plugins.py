@@ -9,6 +9,8 @@ import json
 import time
 from typing import Any
 
+import pytest
+
 from e2e.devgateway.process import DevGateway
 from tests.unit.e2e.devgateway.requests import get, node
 
@@ -51,6 +53,15 @@ def test_fault_injection_aborts_where_its_vars_hold(gateway: DevGateway, ports: 
     route(gateway, ports, fault_injection={"abort": abort})
     assert get(gateway, "/p?x=1")[::2] == (418, "tea")
     assert get(gateway, "/p")[0] == 200
+
+
+@pytest.mark.parametrize(("replacement", "want"), [("/new/${1}", "/new/p"), ("$1", "p"), ("", "")])
+def test_a_redirect_inserts_the_rewritten_path(
+    gateway: DevGateway, ports: dict[str, int], replacement: str, want: str
+) -> None:
+    rewrite = {"use_real_request_uri_unsafe": True, "regex_uri": ["^/(.*)$", replacement]}
+    route(gateway, ports, proxy_rewrite=rewrite, redirect={"uri": "https://a.test$upstream_uri"})
+    assert get(gateway, "/p")[1]["Location"] == f"https://a.test{want}"
 
 
 def test_request_id_is_made_or_kept(gateway: DevGateway, ports: dict[str, int]) -> None:
