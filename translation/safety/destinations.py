@@ -12,8 +12,8 @@ from typing import Any
 
 from translation.addresses.host_policy import refusal
 from translation.core.options import Options
-from translation.plugins.notation import ANY, ITEM, expanded, steps_of
-from translation.safety.faults import Fault, Steps
+from translation.plugins.notation import expanded, steps_of
+from translation.safety.faults import Fault, Steps, texts_at
 from translation.safety.fields import FIELDS, Use
 from translation.safety.urls import address_of, authority_of
 
@@ -28,7 +28,7 @@ def destination_faults(name: str, config: Any, options: Options) -> Iterator[Fau
                 yield from _judged(place, text, options, is_url=True)
         return
     for steps, is_url in _fields_of(name):
-        for place, text in _texts(config, steps):
+        for place, text in texts_at(config, steps):
             yield from _judged(place, text, options, is_url=is_url)
 
 
@@ -46,19 +46,6 @@ def _judged(place: Steps, text: str, options: Options, *, is_url: bool) -> Itera
         yield Fault(place, "is not a plain address without variables, user names and escapes; write one")
     elif text != options.loopback and (rejected := refusal(options, found.host, found.port)):
         yield Fault(place, f"is {rejected.what}, which the setting {rejected.setting} rejects; use another host")
-
-
-def _texts(value: Any, steps: tuple[str, ...], place: Steps = ()) -> Iterator[tuple[Steps, str]]:
-    """Yield the texts of a field, and of its items if it is a list, with their places."""
-    if isinstance(value, list) and (not steps or steps[0] == ITEM):
-        for index, item in enumerate(value):
-            yield from _texts(item, steps[1:], (*place, index))
-    elif not steps:
-        if isinstance(value, str):
-            yield place, value
-    elif isinstance(value, dict):
-        for name in value if steps[0] == ANY else (steps[0],):
-            yield from _texts(value.get(name), steps[1:], (*place, name))
 
 
 def _every_text(root: Any) -> Iterator[tuple[Steps, str]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from translation.plugins.notation import ANY, ITEM
 
 Steps = tuple[str | int, ...]
 
@@ -24,3 +27,16 @@ def dotted(steps: Steps) -> str:
     """Return the path of a field as in messages: `plugins.proxy-rewrite.regex_uri[1]`."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return "".join(parts).removeprefix(".")
+
+
+def texts_at(value: Any, steps: tuple[str, ...], place: Steps = ()) -> Iterator[tuple[Steps, str]]:
+    """Yield the texts of a field, and of its items if it is a list, with their places."""
+    if isinstance(value, list) and (not steps or steps[0] == ITEM):
+        for index, item in enumerate(value):
+            yield from texts_at(item, steps[1:], (*place, index))
+    elif not steps:
+        if isinstance(value, str):
+            yield place, value
+    elif isinstance(value, dict):
+        for name in value if steps[0] == ANY else (steps[0],):
+            yield from texts_at(value.get(name), steps[1:], (*place, name))

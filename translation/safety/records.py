@@ -16,6 +16,7 @@ from apisix_ingress.model.records import Record
 from translation.closing import ABORT, closings
 from translation.core.options import Options
 from translation.hosts.matching import is_network
+from translation.safety.expressions import regex_faults
 from translation.safety.faults import Fault, dotted
 from translation.safety.plugins import Setting, plugin_faults, redirects_all, weight_faults
 
@@ -54,9 +55,9 @@ def safe_records(records: Sequence[Record], options: Options) -> tuple[tuple[Rec
 def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Fault]:
     """Return the faults of a record."""
     plugins = body.get("plugins")
-    found: list[Fault] = []
+    judges = options.plugins == "reviewed" and kind != "global_rules"
+    found: list[Fault] = list(regex_faults(body)) if judges else []
     if plugins:
-        judges = options.plugins == "reviewed" and kind != "global_rules"
         # A route may replace the redirect of its plugin config.
         redirects = kind == "routes" and redirects_all(plugins)
         setting = Setting(options, judges, bool(body.get("hosts")), not redirects)

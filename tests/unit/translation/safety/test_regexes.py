@@ -1,0 +1,101 @@
+"""Regular expressions of tenants that occupy a gateway. Seconds in comments were measured with a path of 7 kB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from translation.core.options import Options
+from translation.safety.faults import dotted
+from translation.safety.records import faults_of
+from translation.safety.regexes import LONGEST, regex_fault
+
+CHEAP = [
+    r"^/api(/|$)(.*)",
+    r"(?i)^(?:/v\d+/[^/]+/.*)$",
+    r"\.(jpg|jpe?g|png)$",
+    r"foo.*bar",
+    r"https?://.*",
+    r"(Baiduspider)/(\d+)\.(\d+)",
+    r"\w+@[a-z0-9-]+\.com",
+    r"[^/]+/login",
+    r"[]a]+b",
+    r"(?!x)(?<name>a+)b",
+    r"root.m+",
+    "",
+    "(((",
+    "[",
+    "\\",
+]
+
+COSTLY = [
+    (r"(a*)\1[bc]", "backreferences"),  # 26 s
+    (r"^(?<x>a*)\k<x>[bc]", "backreferences"),
+    (r"^(a*)(?1)", "backreferences"),
+    (r"^(?R)?", "backreferences"),
+    (r"(*NO_JIT)^a", "backreferences"),
+    (r"a{0,1000}a{0,1000}[bc]", "begin with ^"),  # 17 s
+    (r"a{0,300}a{0,300}[bc]", "begin with ^"),  # 2.7 s
+    (r".*foo.*", "begin with ^"),
+    (r"(?:a+)+[bc]", "begin with ^"),
+    (r"(?:a|b)+[bc]", "begin with ^"),
+    (r"^/a|x.*y.*", "begin with ^"),
+    (r"(?m)^a*a*[bc]", "begin with ^"),
+    (r"a?" * 20, "begin with ^"),
+    ("^" + "a" * LONGEST, "longer"),
+]
+
+
+@pytest.mark.parametrize("pattern", CHEAP)
+def test_a_pattern_that_costs_little_is_permitted(pattern: str) -> None:
+    assert regex_fault(pattern) == ""
+
+
+@pytest.mark.parametrize(("pattern", "why"), COSTLY, ids=lambda text: text[:30])
+def test_a_pattern_that_occupies_a_gateway_has_a_fault(pattern: str, why: str) -> None:
+    assert why in regex_fault(pattern)
+
+
+def test_a_pattern_for_bodies_has_no_part_of_any_length() -> None:
+    assert regex_fault(r"foo\d{1,8}", searches_bodies=True) == ""
+    assert "since bodies are long" in regex_fault(r"^foo\d+x", searches_bodies=True)
+
+
+@given(st.text(alphabet="a.*+?{}()[]^$|\\1d,:<>=!-P", max_size=40))
+def test_any_text_has_a_verdict(pattern: str) -> None:
+    assert isinstance(regex_fault(pattern), str)
+
+
+BAD = r"(a*)\1b"
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"vars": [["uri", "~~", BAD]]}, ["vars[0]"]),
+        ({"vars": [["OR", ["uri", "!", "~*", BAD], ["arg_a", "==", BAD]]]}, ["vars[0][1]"]),
+        ({"plugins": {"uri-blocker": {"block_rules": ["^/ok", BAD]}}}, ["plugins.uri-blocker.block_rules[1]"]),
+        ({"plugins": {"cors": {"_meta": {"filter": [["uri", "~~", BAD]]}}}}, ["plugins.cors._meta.filter[0]"]),
+        (
+            {"plugins": {"redirect": {"regex_uri": ["^/(.*)", "/$1"]}, "proxy-rewrite": {"regex_uri": [BAD, "/x"]}}},
+            ["plugins.proxy-rewrite.regex_uri[0]"],
+        ),
+        (
+            {"plugins": {"response-rewrite": {"filters": [{"regex": "a.*b", "replace": ""}]}}},
+            ["plugins.response-rewrite.filters[0].regex"],
+        ),
+        (
+            {"plugins": {"traffic-split": {"rules": [{"match": [{"vars": [["uri", "~~", BAD]]}]}]}}},
+            ["plugins.traffic-split.rules[0].match[0].vars[0]"],
+        ),
+        ({"plugins": {"multi-auth": {"auth_plugins": [{"key-auth": {}}]}}}, []),
+    ],
+)
+def test_patterns_are_found_wherever_a_gateway_matches_them(body: dict[str, Any], where: list[str]) -> None:
+    faults = faults_of("routes", body, Options(plugins="reviewed"))
+
+    assert [dotted(fault.steps) for fault in faults if "regex_uri[1]" not in dotted(fault.steps)] == where
+    assert faults_of("routes", {"vars": body.get("vars", [])}, Options()) == []
