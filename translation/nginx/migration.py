@@ -43,6 +43,7 @@ _OBJECTS = {
     **dict.fromkeys(("custom-headers", "auth-proxy-set-headers", "fastcgi-params-configmap"), "ConfigMap"),
 }
 """Annotation → the kind of object that it names."""
+_NONE: Mapping[ObjectKey, tuple[str, ...]] = {}
 _DEFAULTS = (
     "proxy-body-size", "ssl-redirect", "http-redirect-code", "hsts", "hsts-max-age", "proxy-connect-timeout",
     "proxy-read-timeout", "proxy-send-timeout", "proxy-next-upstream", "proxy-next-upstream-tries", "proxy-buffering",
@@ -148,6 +149,7 @@ def migration_report(
     nginx: NginxOptions,
     *,
     read: Collection[str] = REFERRED,
+    rejected: Mapping[ObjectKey, tuple[str, ...]] = _NONE,
 ) -> MigrationReport:
     """Return the report on the Ingresses that ingress-nginx serves.
 
@@ -157,9 +159,10 @@ def migration_report(
         options: The settings.
         nginx: Those of ingress-nginx.
         read: The kinds whose objects are known: only of these, missing ones are reported.
+        rejected: Ingress → why a gateway would reject a record of its paths.
     """
     served = sorted((item for item in items if is_served(item, view, options, nginx)), key=lambda each: each.meta.key)
-    reports = {item.meta.key: _ingress(item, view, options, nginx, read) for item in served}
+    reports = {item.meta.key: _ingress(item, view, options, nginx, read, rejected) for item in served}
     hosts: dict[str, None] = {}
     for item in served:
         if source := source_of(item, view, options, nginx):
@@ -174,14 +177,20 @@ def migration_report(
 
 
 def _ingress(
-    item: CustomObject, view: View, options: Options, nginx: NginxOptions, read: Collection[str]
+    item: CustomObject,
+    view: View,
+    options: Options,
+    nginx: NginxOptions,
+    read: Collection[str],
+    rejected: Mapping[ObjectKey, tuple[str, ...]],
 ) -> IngressReport:
     findings = tuple(findings_of(item, view, options, nginx))
     builder = Builder(item.meta, view, options)
     source = source_of(item, view, options, nginx)
     closed = [each for each in closings(source, builder, nginx) if _is_known(each, read)] if source else []
     stricter = ((annotation_path(nginx, each.annotation), each.why) for each in closed if not each.as_nginx)
-    refused = (*refusals(item, builder, nginx), *stricter)
+    by_gateway = (("spec.rules", why) for why in rejected.get(item.meta.key, ()))
+    refused = (*refusals(item, builder, nginx), *stricter, *by_gateway)
     levels: list[Level] = [finding.verdict.level for finding in findings]
     snippets = (finding.value for finding in findings if finding.annotation in SNIPPETS)
     return IngressReport(

@@ -138,11 +138,15 @@ def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]
 
 
 def _report(world: World, options: Options) -> MigrationReport:
+    from apisix_ingress.diagnostics.collect.rejected_records import rejected_records
+    from apisix_ingress.webhook.schemas.published import published_book
     from translation.nginx.migration import REFERRED, migration_report
 
-    assert options.nginx is not None
+    nginx, items = options.nginx, _ingresses(world)
+    assert nginx is not None
     read = [kind for kind in REFERRED if any(True for _ in world.stores[kind].values())]
-    return migration_report(_ingresses(world), world.view(), options, options.nginx, read=read)
+    rejected = rejected_records(items, world, options, nginx, published_book())
+    return migration_report(items, world.view(), options, nginx, read=read, rejected=rejected)
 
 
 def _ingresses(world: World) -> list[CustomObject]:

@@ -7,7 +7,10 @@ Source: the schemas of APISIX 3.18; a test compares them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import FrozenJson
@@ -43,10 +46,16 @@ class GatewayField:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_pattern", TextPattern(self.accepts.get("pattern", "")))
 
-    def fits(self, value: str) -> bool:
-        """Return whether the field accepts a text."""
-        least, most = self.accepts.get("minLength", 0), self.accepts.get("maxLength", _LONGEST)
-        return least <= len(value) <= most and self._pattern.found(value)
+    def fits(self, value: object) -> bool:
+        """Return whether the field accepts a text or a number."""
+        if isinstance(value, str):
+            least, most = self.accepts.get("minLength", 0), self.accepts.get("maxLength", _LONGEST)
+            is_text = self.accepts["type"] == "string"
+            return bool(is_text and least <= len(value) <= most) and self._pattern.found(value)
+        if not isinstance(value, int | float):
+            return False
+        above, least = self.accepts.get("exclusiveMinimum", -math.inf), self.accepts.get("minimum", -math.inf)
+        return bool(above < value and least <= value <= self.accepts.get("maximum", math.inf))
 
 
 _HOST_PATTERN = r"^\*$|^\*?[0-9a-zA-Z-._\[\]:]+$"
@@ -135,3 +144,22 @@ FIELDS = (
     GatewayField("upstreams", "retries", {"type": "integer", "minimum": 0}, ("proxy-next-upstream-tries",)),
     GatewayField("ssls", "client.depth", {"type": "integer", "minimum": 0}, ("auth-tls-verify-depth",)),
 )
+
+
+def misfits(record: str, body: FrozenJson) -> Iterator[str]:
+    """Yield the fields of a record, or of the configuration of a plugin, whose values a gateway rejects."""
+    for each in FIELDS:
+        if each.record == record:
+            values = _values(body, each.path.replace("[]", ".[]").split("."))
+            yield from (each.path for value in values if not each.fits(value))
+
+
+def _values(value: Any, path: list[str]) -> Iterator[object]:
+    """Yield the values of a field that exist."""
+    if not path:
+        yield value
+    elif path[0] == "[]":
+        for item in value if isinstance(value, list) else ():
+            yield from _values(item, path[1:])
+    elif isinstance(value, dict) and path[0] in value:
+        yield from _values(value[path[0]], path[1:])
