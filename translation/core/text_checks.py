@@ -141,7 +141,8 @@ def _strings(root: Any) -> list[str]:
 
 def _check(scope: Context, text: str, path: str, *, block: bool, what: str = "") -> bool:
     """Return whether a string was rejected."""
-    if found := (_BLOCK if block else _LINE).search(text):
+    pattern = _BLOCK if block else _LINE
+    if pattern.found(text) and (found := pattern.search(text)):
         code = ord(found[0])
         scope.error("ControlCharacter", path, f"{what}contains the control character U+{code:04X}; remove it")
         return True
