@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
@@ -71,6 +72,11 @@ class IngressSpec(SpecPart):
     default_backend: Backend | None = None
     rules: tuple[Rule, ...] = ()
     tls: tuple[Tls, ...] = ()
+
+    @cached_property
+    def tls_by_host(self) -> Mapping[str, Tls]:
+        """Host in lower case → the first entry that lists it."""
+        return {host.lower(): entry for entry in reversed(self.tls) for host in entry.hosts}
 
 
 def parse_ingress(scope: Context, spec: Mapping[str, Any]) -> IngressSpec | None:

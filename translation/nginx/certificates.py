@@ -191,12 +191,10 @@ def _certificate(builder: Builder, server: Server) -> Certificate | None:
 
 
 def _secret_of(builder: Builder, host: str, source: Source) -> ObjectKey | None:
-    named = [entry for entry in source.spec.tls if entry.secret_name]
-    for entry in source.spec.tls:
-        if host in (each.lower() for each in entry.hosts):
-            return ObjectKey("Secret", source.meta.namespace, entry.secret_name) if entry.secret_name else None
-    for entry in named:
-        key = ObjectKey("Secret", source.meta.namespace, entry.secret_name)
+    if listed := source.spec.tls_by_host.get(host):
+        return ObjectKey("Secret", source.meta.namespace, listed.secret_name) if listed.secret_name else None
+    for name in dict.fromkeys(entry.secret_name for entry in source.spec.tls if entry.secret_name):
+        key = ObjectKey("Secret", source.meta.namespace, name)
         found = _pair(builder, key)
         if found and _covers(found[0], host):
             return key

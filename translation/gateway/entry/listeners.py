@@ -10,10 +10,10 @@ they may belong to other teams. Those of the Gateway and of its namespace do, si
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, groupby
+from itertools import groupby
 
 from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import IndexKey, ObjectKey
@@ -276,50 +276,81 @@ def _read(gateway: CustomObject, spec: GatewaySpec, sets: tuple[CustomObject, ..
     found = [_listener(gateway.meta.key, gateway.meta.key, each) for each in spec.listeners]
     for each in sets:
         found += _of_set(gateway.meta.key, each)
-    numbered = list(enumerate(found))
-    pairs = (
-        (one, other)
-        for (one, first), (other, second) in combinations(numbered, 2)
-        if _place(first) == _place(second) and _conflict(first, second)
-    )
-    contested = frozenset(position for pair in pairs for position in pair)
+    contested = frozenset(_contested(found))
     return _Read(gateway, sets, tuple(found), contested, any(each.is_passthrough for each in found))
+
+
+def _contested(found: Sequence[Listener]) -> Iterator[int]:
+    """Yield the positions of listeners that would conflict with another one."""
+    places = Counter(map(_place, found))
+    families = Counter((_place(each), _family(each)) for each in found)
+    equals = Counter((_place(each), _name(each)) for each in found)
+    for at, each in enumerate(found):
+        place = _place(each)
+        if families[place, _family(each)] < places[place] or equals[place, _name(each)] > 1:
+            yield at
 
 
 def _with_conflicts(found: Sequence[Listener], refused: frozenset[int]) -> tuple[Listener, ...]:
     """Return listeners with their conflicts; those at refused positions have none."""
-    taken: dict[tuple[int, bool], list[Listener]] = {}
+    taken: dict[tuple[int, bool], _Taken] = {}
     result = dict(enumerate(found))
     rivals = [(at, each) for at, each in result.items() if at not in refused]
     for _, group in groupby(rivals, key=lambda item: item[1].owner):
-        beaten = [(at, replace(each, conflict=_first(each, taken.get(_place(each), ())))) for at, each in group]
-        left = [each for _, each in beaten if not each.conflict]
+        beaten = [(at, replace(each, conflict=_conflict(each, taken.get(_place(each))))) for at, each in group]
         # Listeners that lose to another object no longer conflict with their siblings.
+        left = _by_place(each for _, each in beaten if not each.conflict)
         for at, each in beaten:
-            result[at] = replace(each, conflict=each.conflict or _first(each, _on_same_port(each, left)))
+            result[at] = replace(each, conflict=each.conflict or left[_place(each)].conflict_of_member(each))
         for at, _ in beaten:
             if not result[at].conflict:
-                taken.setdefault(_place(result[at]), []).append(result[at])
+                taken.setdefault(_place(result[at]), _Taken()).add(result[at])
     return tuple(result.values())
 
 
-def _first(listener: Listener, others: Iterable[Listener]) -> str:
-    """Return the reason of the first conflict with another listener, or an empty string."""
-    return next((reason for each in others if (reason := _conflict(each, listener))), "")
+class _Taken:
+    """The listeners of one port, counted so that a conflict with any of them is found in one step."""
+
+    def __init__(self) -> None:
+        self._families: Counter[str] = Counter()
+        self._names: Counter[str | None] = Counter()
+
+    def add(self, listener: Listener) -> None:
+        """Add a listener."""
+        self._families[_family(listener)] += 1
+        self._names[_name(listener)] += 1
+
+    def conflict(self, listener: Listener, own: int = 0) -> str:
+        """Return the reason of a conflict with another listener than `own` equal ones, or an empty string."""
+        if self._families.total() > self._families[_family(listener)]:
+            return "ProtocolConflict"
+        return "HostnameConflict" if self._names[_name(listener)] > own else ""
+
+    def conflict_of_member(self, listener: Listener) -> str:
+        """Return the reason of a conflict of a listener that was added."""
+        return self.conflict(listener, own=1)
 
 
-def _on_same_port(listener: Listener, siblings: Iterable[Listener]) -> Iterator[Listener]:
-    return (each for each in siblings if each is not listener and _place(each) == _place(listener))
+def _conflict(listener: Listener, taken: _Taken | None) -> str:
+    return taken.conflict(listener) if taken else ""
+
+
+def _by_place(listeners: Iterable[Listener]) -> Mapping[tuple[int, bool], _Taken]:
+    found: dict[tuple[int, bool], _Taken] = defaultdict(_Taken)
+    for each in listeners:
+        found[_place(each)].add(each)
+    return found
 
 
 def _place(listener: Listener) -> tuple[int, bool]:
     return listener.port, listener.protocol == "UDP"
 
 
-def _conflict(first: Listener, other: Listener) -> str:
-    both = {first.protocol, other.protocol}
-    if len(both) > 1 and not both <= _SECURE:
-        return "ProtocolConflict"
-    if both & {"TCP", "UDP"} or first.hostname == other.hostname:
-        return "HostnameConflict"
-    return ""
+def _family(listener: Listener) -> str:
+    """Return what listeners of one port must have in common: HTTPS and TLS may share one."""
+    return "secure" if listener.protocol in _SECURE else listener.protocol
+
+
+def _name(listener: Listener) -> str | None:
+    """Return what is unique among the listeners of one port; TCP and UDP have no names."""
+    return None if listener.protocol in ("TCP", "UDP") else listener.hostname
