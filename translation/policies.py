@@ -138,9 +138,12 @@ POLICIES: tuple[Policy, ...] = (within_budget, grants_hold, hosts_owned, secrets
 
 
 def fold(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
-    """Return the outcome after every policy."""
+    """Return the outcome after every policy; the status of a Gateway API object shows the first problem they add."""
+    known = len(outcome.problems)
     for policy in POLICIES:
         outcome = policy(outcome, inputs)
+    if outcome.assessment is not None and len(outcome.problems) > known:
+        return outcome._replace(assessment=outcome.assessment.rejected(str(outcome.problems[known])))
     return outcome
 
 

@@ -51,6 +51,10 @@ class ParentState:
     reference: Mapping[str, Any]
     verdicts: tuple[Verdict, ...]
 
+    def rejected(self, message: str) -> ParentState:
+        """Return the entry if the records of the route are rejected or closed."""
+        return replace(self, verdicts=changed(self.verdicts, "Accepted", reason="UnsupportedValue", message=message))
+
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
@@ -73,6 +77,12 @@ class Assessment:
     listener_sets: int | None = None
     features: tuple[str, ...] = field(default=())
     is_pending: bool = False
+
+    def rejected(self, message: str) -> Assessment:
+        """Return the assessment if the records of the object are rejected or closed, although it is valid."""
+        if self.parents:
+            return replace(self, parents=tuple(each.rejected(message) for each in self.parents))
+        return replace(self, verdicts=changed(self.verdicts, "Programmed", reason="Pending", message=message))
 
 
 def changed(verdicts: Iterable[Verdict], type: str, *, reason: str, message: str) -> tuple[Verdict, ...]:

@@ -9,10 +9,9 @@ whose route or Gateway is in a namespace that it does not serve.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
-from apisix_ingress.model.assessment import Assessment, ParentState, changed
+from apisix_ingress.model.assessment import Assessment
 from apisix_ingress.model.condition import Condition, is_away
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -95,14 +94,6 @@ def _with_records(report: Report, condition: Condition) -> Assessment | None:
     assessment = report.assessment
     if assessment is None or condition.status == "True":
         return assessment
-    message = condition.message
-    if assessment.parents:
-        if is_away(message):
-            return None
-        return replace(assessment, parents=tuple(_refused(each, message) for each in assessment.parents))
-    return replace(assessment, verdicts=changed(assessment.verdicts, "Programmed", reason="Pending", message=message))
-
-
-def _refused(state: ParentState, message: str) -> ParentState:
-    verdicts = changed(state.verdicts, "Accepted", reason="UnsupportedValue", message=message)
-    return replace(state, verdicts=verdicts)
+    if assessment.parents and is_away(condition.message):
+        return None
+    return assessment.rejected(condition.message)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.model.assessment import Assessment, ParentState, Verdict
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
@@ -36,6 +37,7 @@ ROUTE = ObjectKey("ApisixRoute", "default", "route")
 MINE = (Hold("routes", prefix="default_route_"),)
 BROKEN = (Problem("InvalidSpec", "is wrong"),)
 KEPT = KeepLast(MINE, problems=BROKEN)
+RESOLVED = Verdict("ResolvedRefs", True, "ResolvedRefs")
 HOSTED = make_record("default_route_rule", body={"hosts": ["a.example.com"]})
 
 
@@ -123,6 +125,20 @@ def test_records_know_the_secrets_that_they_were_generated_from() -> None:
 def test_an_object_without_a_name_for_hosts_passes_unchanged(outcome: Outcome, ownership: Any) -> None:
     key = ObjectKey("ApisixPluginConfig", "default", "config")
     assert fold(outcome, inputs(key=key, options=Options(host_ownership=ownership))) == outcome
+
+
+def test_a_route_of_the_gateway_api_that_a_policy_rejects_is_not_accepted() -> None:
+    parent = ParentState({"name": "gateway"}, (Verdict("Accepted", True, "Accepted"), RESOLVED))
+    outcome = Published((HOSTED,), assessment=Assessment(parents=(parent,)))
+    got = fold(outcome, inputs(budget=NamespaceBudget(10)))
+    rejected = Verdict("Accepted", False, "UnsupportedValue", str(got.problems[0]))
+    assert got.assessment == Assessment(parents=(replace(parent, verdicts=(rejected, RESOLVED)),))
+
+
+def test_a_gateway_that_a_policy_rejects_is_not_programmed() -> None:
+    outcome = Published((HOSTED,), assessment=Assessment((Verdict("Programmed", True, "Programmed"),)))
+    got = fold(outcome, inputs(budget=NamespaceBudget(10)))
+    assert got.assessment == Assessment((Verdict("Programmed", False, "Pending", str(got.problems[0])),))
 
 
 def test_each_policy_says_why_it_exists() -> None:
