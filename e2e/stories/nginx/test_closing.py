@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from e2e.cluster.client import wait_until
+from e2e.stories.changes.test_ingress_status import wait_event
 from e2e.stories.nginx.test_provider import ingress, start
 from e2e.story import DONE, Stage, put_paths
 
@@ -19,7 +20,7 @@ def test_routes_with_an_address_list_are_created_before_routes_that_serve_and_de
     stage.apply(item)
     for path in PATHS:
         stage.traffic.until_status(403, stage.host, path)
-    wait_until(lambda: len(stage.gateway.records("routes")), lambda got: got >= 2 * len(PATHS), "every route")
+    wait_event(stage, "web", "ResourcesSynced")
     routes = stage.gateway.records("routes")
 
     created = [path.removeprefix("/routes/") for path in put_paths(stage.gateway, mark) if path.startswith("/routes/")]

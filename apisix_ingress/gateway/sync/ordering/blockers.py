@@ -41,14 +41,6 @@ class Blockers:
         self.deferred: set[RecordKey] = set()
         """Records whose requests wait."""
 
-    def __contains__(self, key: RecordKey) -> bool:
-        """Return whether a record blocks others."""
-        return key in self._entries
-
-    def __bool__(self) -> bool:
-        """Return whether any record blocks others."""
-        return bool(self._entries)
-
     def enter(self, key: RecordKey, batch: int, scopes: tuple[Scope, ...]) -> None:
         """Add an outstanding request of a batch; it replaces an earlier one of the same record."""
         self.leave(key)

@@ -11,20 +11,91 @@ delay those of others, even if it uses their hosts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from apisix_ingress.gateway.sync.ordering.blockers import Blockers
-from apisix_ingress.gateway.sync.ordering.scopes import Scope, patterns
+from apisix_ingress.gateway.sync.ordering.scopes import Scope
 from apisix_ingress.gateway.sync.records.slot import RecordSlot
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.network.host_claims import EVERY_HOST
 from apisix_ingress.model.records import Record
 
 ExposureOf = Callable[[FrozenJson, FrozenJson | None], Exposure]
 """Body of a route, and that of the plugin config that it refers to → how much it lets through."""
+
+_CLASSES = tuple(Exposure)
+
+_ANY = "*"
+"""The scope of all routes of a namespace, in which routes for wildcards and for every host wait."""
+
+
+class _Entry(NamedTuple):
+    """A route that others wait for: its class and batch, and the namespace and hosts that they must have as well."""
+
+    level: Exposure
+    batch: int
+    namespace: str
+    hosts: tuple[str, ...]
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Return the scopes in which others wait for it."""
+        return tuple(dict.fromkeys(f"{self.level} {self.namespace} {host}" for host in self.hosts))
+
+
+class _Waits:
+    """Routes that others wait for. The index over them is built by the first one that may have to wait."""
+
+    def __init__(self) -> None:
+        self.entries: dict[RecordKey, _Entry] = {}
+        self._levels: Counter[Exposure] = Counter()
+        self._blockers: Blockers | None = None
+
+    def enter(self, key: RecordKey, entry: _Entry) -> None:
+        """Add a route; it replaces its earlier entry."""
+        self.leave(key)
+        self.entries[key] = entry
+        self._levels[entry.level] += 1
+        if self._blockers is not None:
+            self._blockers.enter(key, entry.batch, entry.scopes())
+
+    def leave(self, key: RecordKey) -> None:
+        """Remove a route."""
+        entry = self.entries.pop(key, None)
+        if entry is not None:
+            self._levels[entry.level] -= 1
+            if self._blockers is not None:
+                self._blockers.leave(key)
+
+    def present(self, levels: Iterable[Exposure]) -> list[Exposure]:
+        """Return in which of these classes there are routes that others wait for."""
+        return [level for level in levels if self._levels[level]]
+
+    def defer(self, key: RecordKey, waits: _Entry, levels: Iterable[Exposure]) -> bool:
+        """Let a route wait for the routes of some classes; return whether it has to."""
+        if self._blockers is None:
+            self._blockers = Blockers()
+            for other, entry in self.entries.items():
+                self._blockers.enter(other, entry.batch, entry.scopes())
+        scopes = (scope for level in levels for scope in waits._replace(level=level).scopes())
+        return self._blockers.defer(key, waits.batch, scopes)
+
+    def freed(self) -> list[RecordKey]:
+        """Return, once, the routes that no longer have to wait."""
+        if self._blockers is None:
+            return []
+        found = self._blockers.freed()
+        if not self.entries and not self._blockers.deferred:
+            self._blockers = None
+        return found
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether no route waits."""
+        return self._blockers is None or not self._blockers.deferred
 
 
 class ExposureOrder:
@@ -42,24 +113,20 @@ class ExposureOrder:
         self._table = table
         self._wanted_at = wanted_at
         self._exposure = exposure
-        self._creations = Blockers()
-        self._deletions = Blockers()
+        self._creations = _Waits()
+        self._deletions = _Waits()
 
     def ordered(self, slot: RecordSlot, record: Record | None, namespace: str) -> None:
         """Note that a record was ordered to be written, or deleted (None)."""
         key, order = slot.key, slot.order if slot.flight is None else slot.next_order
         if key.kind != "routes" or order is None:
             return
-        if record is None:
-            self._creations.leave(key)
-            if (known := slot.applied) is not None and (level := self._level(known.body)) > Exposure.REFUSES:
-                self._deletions.enter(key, order.batch, _unique(_exposed(level, known.hosts, namespace)))
-            return
-        self._deletions.leave(key)
-        if not slot.exists and (level := self._level(record.body)) < Exposure.OPEN:
-            self._creations.enter(key, order.batch, _unique(_covered(level, record.hosts, namespace)))
-        else:
-            self._creations.leave(key)
+        self.settled(slot)
+        if record is not None:
+            if not slot.exists and (level := self._level(record.body)) < Exposure.OPEN:
+                self._creations.enter(key, _Entry(level, order.batch, namespace, (*record.hosts, _ANY)))
+        elif (known := slot.applied) is not None and (level := self._level(known.body)) > Exposure.REFUSES:
+            self._deletions.enter(key, _Entry(level, order.batch, namespace, _exact(known.hosts)))
 
     def settled(self, slot: RecordSlot) -> None:
         """Note that a record exists, is gone, or is not going to change soon."""
@@ -67,28 +134,30 @@ class ExposureOrder:
         self._deletions.leave(slot.key)
 
     def is_awaited(self, key: RecordKey) -> bool:
-        """Return whether other routes wait for the creation of a route."""
-        return key in self._creations
+        """Return whether other routes may wait for the creation of a route."""
+        return key in self._creations.entries
 
     def may_write(self, slot: RecordSlot, record: Record, namespace: str) -> bool:
         """Return whether a route may be written now; if not, `due` will return its key when it may."""
-        if not self._creations or slot.key.kind != "routes":
+        if not self._creations.entries or slot.key.kind != "routes":
             return True
-        level = self._level(record.body)
-        if (known := slot.applied) is not None and self._level(known.body) >= level:
+        entry = self._creations.entries.get(slot.key)
+        level = entry.level if entry is not None else self._level(record.body)
+        lower = self._creations.present(_CLASSES[:level])
+        if not lower or ((known := slot.applied) is not None and self._level(known.body) >= level):
             return True
-        lower = map(Exposure, range(level))
-        scopes = (scope for each in lower for scope in _exposed(each, record.hosts, namespace))
-        return not self._creations.defer(slot.key, _batch(slot), scopes)
+        waits = _Entry(level, _batch(slot), namespace, _exact(record.hosts))
+        return not self._creations.defer(slot.key, waits, lower)
 
     def may_delete(self, slot: RecordSlot, namespace: str) -> bool:
         """Return whether a route may be deleted now; if not, `due` will return its key when it may."""
         known = slot.applied
-        if not self._deletions or slot.key.kind != "routes" or known is None:
+        if not self._deletions.entries or slot.key.kind != "routes" or known is None:
             return True
-        higher = map(Exposure, range(self._level(known.body) + 1, Exposure.OPEN + 1))
-        scopes = (scope for each in higher for scope in _covered(each, known.hosts or (EVERY_HOST,), namespace))
-        return not self._deletions.defer(slot.key, _batch(slot), scopes)
+        level = self._level(known.body)
+        higher = self._deletions.present(_CLASSES[level + 1 :])
+        waits = _Entry(level, _batch(slot), namespace, (*(known.hosts or ()), _ANY))
+        return not (higher and self._deletions.defer(slot.key, waits, higher))
 
     def due(self) -> list[RecordKey]:
         """Return the records that may be written or deleted now."""
@@ -96,8 +165,8 @@ class ExposureOrder:
 
     @property
     def is_clear(self) -> bool:
-        """Whether nothing waits."""
-        return not self._creations.deferred and not self._deletions.deferred
+        """Whether no route waits."""
+        return self._creations.is_clear and self._deletions.is_clear
 
     def _level(self, body: FrozenJson) -> Exposure:
         config = None
@@ -108,21 +177,11 @@ class ExposureOrder:
         return self._exposure(body, config)
 
 
-def _unique(scopes: Iterator[Scope]) -> tuple[Scope, ...]:
-    return tuple(dict.fromkeys(scopes))
-
-
 def _batch(slot: RecordSlot) -> int:
     return slot.order.batch if slot.order is not None else 0
 
 
-def _covered(level: Exposure, hosts: Iterable[str], namespace: str) -> Iterator[Scope]:
-    """Yield the scopes of a less exposed route: its hosts, the wildcards that match them, and every host."""
-    for host in hosts:
-        yield from (f"{level} {pattern} {namespace}" for pattern in patterns(host))
-    yield f"{level} {EVERY_HOST} {namespace}"
-
-
-def _exposed(level: Exposure, hosts: Iterable[str] | None, namespace: str) -> Iterator[Scope]:
-    """Yield the scopes in which a more exposed route waits, or is waited for."""
-    return (f"{level} {host} {namespace}" for host in hosts or (EVERY_HOST,))
+def _exact(hosts: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the hosts of a route; a route with a wildcard may concern every route of its namespace."""
+    found = tuple(hosts or ())
+    return found if found and not any("*" in host for host in found) else (_ANY,)

@@ -58,7 +58,7 @@ def awaited(key: RecordKey, former: Former) -> tuple[Scope, ...]:
     hosts = list(_hosts(record))
     if key.kind != "stream_routes" and not _are_few(hosts):
         return (EVERYTHING,)
-    found = (pattern for host in hosts for pattern in patterns(host))
+    found = (pattern for host in hosts for pattern in _patterns(host))
     return (own, _of_host(key.kind, "*"), *dict.fromkeys(_of_host(key.kind, pattern) for pattern in found))
 
 
@@ -89,7 +89,7 @@ def _are_few(hosts: list[str]) -> bool:
     return 0 < len(hosts) <= _MOST_HOSTS and all("*" not in host and host.count(".") < _MOST_LABELS for host in hosts)
 
 
-def patterns(host: str) -> Iterable[str]:
+def _patterns(host: str) -> Iterable[str]:
     """Yield the host and the wildcards that match it."""
     yield host
     while "." in host:
