@@ -2,7 +2,7 @@
 
 Between two writes a gateway serves what it has. If `/` of a host existed before `/admin`, which requires a password,
 requests for `/admin` would reach the backend without one. So a route that is to be created, or that becomes more
-exposed, waits until every less exposed route of its host was created or closed, or failed for good. A delete waits
+exposed, waits until every less exposed route of its host was created or closed, or failed permanently. A delete waits
 until the deletes of more exposed routes are done. Only requests of the same batch, or of an earlier one, count.
 
 Only routes of the same namespace wait for each other: a namespace guards its own backends, and its writes must not

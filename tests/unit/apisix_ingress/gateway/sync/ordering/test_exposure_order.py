@@ -88,7 +88,7 @@ async def test_an_open_route_waits_while_a_guard_waits_for_its_plugin_config() -
 
 
 @pytest.mark.parametrize("error", [GatewayRejected(400, "invalid host"), GatewayUnavailable("HTTP 502", status=502)])
-def test_an_open_route_does_not_wait_for_a_guard_that_failed_for_good(play: Play, error: Exception) -> None:
+def test_an_open_route_does_not_wait_for_a_guard_that_failed_permanently(play: Play, error: Exception) -> None:
     async def story() -> None:
         stage = Stage([UPSTREAM_RECORD])
         FailingBackend(stage, GUARDED.key, error)
