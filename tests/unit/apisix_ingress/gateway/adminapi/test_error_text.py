@@ -8,6 +8,7 @@ import json
 import pytest
 
 from apisix_ingress.gateway.adminapi.error_text import LIMIT, message_of, scrub
+from apisix_ingress.model.formats.patterns import GuardedPattern
 from apisix_ingress.model.json import JsonObject
 
 SECRET = "".join(f"{number:02x}" for number in range(0x20, 0x60))
@@ -97,3 +98,11 @@ def test_names_that_matter_stay() -> None:
 def test_the_message_of_a_truncated_response_is_reported() -> None:
     content = json.dumps({"error_msg": 'property "x" failed\nwith "' + "v" * 100_000 + '"'}).encode()[:65536]
     assert scrub(message_of(content, 400), {}).startswith('property "x" failed with "***"')
+
+
+def test_a_message_that_takes_too_long_is_masked_completely(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_long(self: GuardedPattern, text: str, position: int = 0) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(GuardedPattern, "search", too_long)
+    assert scrub(f"failed: {SECRET}", with_secret()) == "***"

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apisix_ingress.model.formats.patterns import GuardedPattern
 from apisix_ingress.model.secrets.texts import without_credentials, without_header
 
 MARK = "[x]"
@@ -70,3 +71,11 @@ def test_line_that_is_a_header_loses_its_value() -> None:
 @given(st.lists(st.sampled_from([*PIECES, *LINES]), max_size=8).map("".join), st.sampled_from(["?", "&", "#"]))
 def test_parameter_is_found_behind_any_text(before: str, sign: str) -> None:
     assert "s3cr3t" not in without_credentials(f"{before}{sign}access_token=s3cr3t", MARK)
+
+
+def test_a_text_that_takes_too_long_is_masked_completely(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_long(self: GuardedPattern, by: object, text: str) -> str:
+        raise TimeoutError
+
+    monkeypatch.setattr(GuardedPattern, "sub", too_long)
+    assert without_credentials("a very: long text" * 20, MARK) == MARK
