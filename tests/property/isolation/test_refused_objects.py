@@ -33,7 +33,7 @@ POOL = replace(PRESET, gateway_addresses=("192.0.2.1", "192.0.2.2"))
 OF_OPERATORS = {"Namespace", "IngressClass", "GatewayClass", "ApisixGlobalRule", "ApisixClusterConfig"}
 """Kinds that tenants may not write."""
 
-SETS = 200
+SETS = 150
 
 
 def test_every_kind_that_tenants_may_write_is_generated() -> None:
@@ -174,6 +174,63 @@ def check(seed: int) -> int:
         loop.settle()
         assert of_others(found, key) == before, f"addition of {key} in seed {seed}"
     return count
+
+
+def without(raw: Any, refused: set[str]) -> Any:
+    """Return a manifest without some hosts; None where only refused hosts were."""
+    if isinstance(raw, list):
+        left = [each for each in (without(item, refused) for item in raw) if each is not None]
+        return left if left or not raw else None
+    if not isinstance(raw, dict):
+        return raw
+    if {claimed_name(str(raw.get(name))) for name in ("host", "hostname")} & refused:
+        return None
+    found = {}
+    for name, value in raw.items():
+        if name in ("hosts", "hostnames"):
+            hosts = [host for host in value if claimed_name(host) not in refused]
+            if value and not hosts:
+                return None
+            found[name] = hosts
+        elif (inner := without(value, refused)) is not None:
+            found[name] = inner
+        else:
+            return None
+    return found
+
+
+def check_hosts(seed: int) -> int:
+    """Remove the refused hosts of objects that have others; return how many objects there were."""
+    every = objects(random.Random(seed))
+    options = POOL if seed % 4 == 3 else PRESET
+    found, loop = prepare(*surroundings(), *every, options=options)
+    loop.settle()
+    count = 0
+    for raw in every:
+        key = key_of(raw)
+        item = found.stores[key.kind].get(key)
+        if not isinstance(item, CustomObject) or key.kind not in HOST_READERS:
+            continue
+        names = {*claimed_hosts(item), *hostnames(item)} - {""}
+        owners = HostOwners(found.view(), options)
+        refused = {name for name in names if owners.refusal_of_unnamed(key.namespace, name)}
+        spec = without(raw["spec"], refused) if refused and refused < names else None
+        if spec is None or is_parent_of_others(found, key):
+            continue
+        count += 1
+        before = of_others(found, key)
+        fill(found, [{**raw, "spec": spec}])
+        loop.settle()
+        assert of_others(found, key) == before, f"edit of {key} in seed {seed}"
+        fill(found, [raw])
+        loop.settle()
+        assert of_others(found, key) == before, f"edit back of {key} in seed {seed}"
+    return count
+
+
+@pytest.mark.parametrize("seed", range(SETS))
+def test_a_refused_host_changes_nothing_of_another_namespace(seed: int) -> None:
+    check_hosts(seed)
 
 
 @pytest.mark.parametrize("seed", range(SETS))
