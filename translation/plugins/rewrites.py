@@ -69,6 +69,14 @@ def _from_slash(first: str, replacement: str, *, groups: int, rest: str = "") ->
         yield f"/${{{text}}}{replacement[found.end :]}{rest}"
 
 
+def source_of(pattern: str) -> str | None:
+    """Return the pattern that a generated pattern with backreferences was made of; None if it was not generated."""
+    head, found, tail = pattern.rpartition(f"){_ANY}*?(?=\\")
+    number, middle, after = tail.partition(f"({_ANY}*){_END})/({_ANY}*?)\\")
+    is_generated = found and middle and number.isdecimal() and after.removesuffix(_END).isdecimal()
+    return f"^{head.removeprefix('^(?=')}" if is_generated and head.startswith("^(?=") else None
+
+
 def group_count(pattern: str) -> int:
     """Return the number of groups of a pattern that replacements can refer to."""
     count, index, closed_from = 0, 0, -1

@@ -9,6 +9,7 @@ from typing import Any
 from apisix_ingress.model.json import FrozenJson
 from translation.plugins.code import nested_plugins
 from translation.plugins.notation import expanded, steps_of
+from translation.plugins.rewrites import source_of
 from translation.safety.faults import Fault, Steps, texts_at
 from translation.safety.fields import FIELDS, Use
 from translation.safety.regexes import regex_fault
@@ -36,7 +37,8 @@ def regex_faults(body: FrozenJson) -> Iterator[Fault]:
         for field, is_of_bodies in _fields_of(name):
             for place, text in texts_at(config, field):
                 is_replacement = field[0] == _PAIRS.get(name) and int(place[-1]) % 2 == 1
-                if not is_replacement and (wrong := regex_fault(text, searches_bodies=is_of_bodies)):
+                pattern = source_of(text) or text
+                if not is_replacement and (wrong := regex_fault(pattern, searches_bodies=is_of_bodies)):
                     yield Fault((*steps, *place), wrong)
         nested = (((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
         stack.extend(each for each in nested if isinstance(each[2], dict))

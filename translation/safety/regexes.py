@@ -63,7 +63,7 @@ class _Cost:
     is_unbounded: bool = False
 
 
-_REFERENCES = ("(?P=", "(?P>", "(?R", "(?&", "(?(", "(*", "(?|")
+_REFERENCES = ("(?P=", "(?P>", "(?R", "(?&", "(?(", "(*")
 _CLASSES: dict[str, Members] = {
     "d": str.isdigit,
     "w": lambda char: char.isalnum() or char == "_",

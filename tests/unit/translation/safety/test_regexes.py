@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from translation.core.options import Options
+from translation.plugins.rewrites import rewrite, whole_rewrite
+from translation.safety.expressions import regex_faults
 from translation.safety.faults import dotted
 from translation.safety.records import faults_of
 from translation.safety.regexes import LONGEST, regex_fault
@@ -25,6 +28,7 @@ CHEAP = [
     r"[]a]+b",
     r"(?!x)(?<name>a+)b",
     r"root.m+",
+    r"^(?|/api(.*)()|(/)())",
     "",
     "(((",
     "[",
@@ -67,6 +71,18 @@ def test_a_pattern_for_bodies_has_no_part_of_any_length() -> None:
 @given(st.text(alphabet="a.*+?{}()[]^$|\\1d,:<>=!-P", max_size=40))
 def test_any_text_has_a_verdict(pattern: str) -> None:
     assert isinstance(regex_fault(pattern), str)
+
+
+@pytest.mark.parametrize("pattern", ["/api(.*)()", "/api(/|$)(.*)", "/a/([0-9]+)/(.*)/x"])
+@pytest.mark.parametrize("replacement", ["$1", "$2$1", "/$2", "x"])
+@pytest.mark.parametrize("generate", [rewrite, whole_rewrite])
+def test_generated_pairs_for_rewritten_paths_are_permitted(
+    pattern: str, replacement: str, generate: Callable[[str, str], list[str]]
+) -> None:
+    pairs = {"plugins": {"proxy-rewrite": {"regex_uri": generate(f"^{pattern}", replacement)}}}
+    assert list(regex_faults(pairs)) == []
+    costly = {"plugins": {"proxy-rewrite": {"regex_uri": generate(f"^{pattern}\\1", replacement)}}}
+    assert list(regex_faults(costly)) != []
 
 
 BAD = r"(a*)\1b"
