@@ -23,7 +23,7 @@ from translation.nginx.certificates import (
 from translation.nginx.effects.balancing.canaries import canaries_at
 from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
-from translation.nginx.effects.protection.pattern_errors import fails_open, on_error
+from translation.nginx.effects.protection.pattern_errors import fails_open, on_failure
 from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
 from translation.nginx.effects.responses import response_headers, with_headers
@@ -124,7 +124,7 @@ class _Host:
             for place, branch in enumerate(branches):
                 self._route(_part(location, place), match, branch, base + len(branches) - place)
             if self._server.regex and fails_open(site):
-                failed = {**match, "vars": on_error(location.path)}
+                failed = {**match, "vars": on_failure(location.path)}
                 self._route(_part(location, "error"), failed, Branch(plugins=answer(500)), base)
         self._app_root()
         self._slashes()

@@ -68,6 +68,33 @@ def test_regular_expression_is_matched_as_a_variable() -> None:
     ]
 
 
+GUARDED = {f"{ANNOTATION}auth-type": "keyAuth"}
+
+
+@pytest.mark.parametrize(
+    ("path", "guard", "want"),
+    [
+        ("/a/((b|c)/?)*$", GUARDED, True),
+        ("/a/((b|c)/?)*$", {f"{ANNOTATION}plugin-config-name": "guards"}, True),
+        ("/a/((b|c)/?)*$", {}, False),
+        ("/a/.*", GUARDED, False),
+    ],
+)
+def test_a_guarded_regular_expression_that_may_fail_has_a_route_for_errors(
+    path: str, guard: dict[str, str], want: bool
+) -> None:
+    annotations = {f"{ANNOTATION}use-regex": "true"} | guard
+    configs = make("ApisixPluginConfig", "guards", spec={"plugins": [{"name": "key-auth", "enable": True}]})
+
+    got = translate(ingress(ingress_rule(path, "ImplementationSpecific"), annotations=annotations), service(), configs)
+
+    error = {"fault-injection": {"abort": {"http_status": 500}}}
+    found = [body for body in bodies(got) if body.get("plugins") == error]
+    matches = [{name: body[name] for name in ("host", "priority", "uris", "vars")} for body in found]
+    match = {"host": "a.example.com", "priority": 100, "uris": ["/*"]}
+    assert matches == ([match | {"vars": [["uri", "!", "~~", f"^(?:[\\s\\S]*?(?:{path})|)"]]}] if want else [])
+
+
 @pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact"), ("ImplementationSpecific", "Prefix")])
 def test_exact_path_wins_over_a_prefix_of_the_same_text(kinds: tuple[str, str]) -> None:
     got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())

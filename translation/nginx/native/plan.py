@@ -15,7 +15,7 @@ from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.core.outcome import Published
 from translation.nginx.effects.balancing.backends import port_number
-from translation.nginx.effects.protection.pattern_errors import on_error
+from translation.nginx.effects.protection.pattern_errors import on_failure
 from translation.nginx.host import ALIAS_OPERATOR, ranked, translate_host
 from translation.nginx.native.model import STEPS, Certificate, HostPlan, PathKind, Place, Share, Step, Var
 from translation.nginx.native.plugins import refused
@@ -97,7 +97,7 @@ def _places(outcome: Published, server: Server, known: _Records, view: View) -> 
     located = {
         (tuple(match["uris"]), _text(when)): each
         for each, match in ranked(server)
-        for when in (match.get("vars", ()), on_error(each.path))
+        for when in (match.get("vars", ()), on_failure(each.path))
     }
     for (hosts, uris, pattern), bodies in groups.items():
         ordered = sorted(bodies, key=lambda body: -body["priority"])

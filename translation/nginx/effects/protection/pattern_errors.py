@@ -1,7 +1,4 @@
-"""Patterns whose evaluation may fail with an error, as for a very long path: nginx then responds with 500.
-
-A gateway treats an error like a pattern that does not match, so a shorter path without the protection would answer.
-"""
+"""Locations whose pattern may fail with an error, as for a very long path: nginx then responds with 500."""
 
 from __future__ import annotations
 
@@ -15,13 +12,7 @@ from translation.nginx.effects.protection.proxy_ssl import is_unverifiable
 from translation.nginx.effects.protection.required_objects import missing_object
 from translation.nginx.effects.responses import response_headers
 from translation.nginx.places import plain_start
-
-_LONGEST_PATH = 8192
-_MOST_STEPS = 65_536
-"""Attempts to match after which APISIX stops with an error: `lua_regex_match_limit` is 100,000."""
-
-_CLASSES = frozenset("dDsSwW")
-_REPEATED_GROUPS = (")*", ")+", "{", "(*")
+from translation.plugins.pattern_errors import may_fail, on_error
 
 
 def fails_open(site: Site) -> bool:
@@ -29,42 +20,14 @@ def fails_open(site: Site) -> bool:
     return may_fail(site.location.path) and _is_protected(site)
 
 
-def on_error(path: str) -> list[Sequence[object]]:
-    """Return the conditions that the evaluation of a pattern fails with an error.
+def on_failure(path: str) -> list[Sequence[object]]:
+    """Return the conditions that the pattern of a location fails with an error.
 
-    The first one matches the pattern or nothing, which is always possible without an error. The second one limits the
-    effect of a pattern that the gateway cannot compile to its own paths.
+    The second one limits the effect of a pattern that the gateway cannot compile to its own paths.
     """
     start = plain_start(path)
     own = [("uri", "~*", f"^{start}")] if len(start) > 1 else []
-    return [("uri", "!", "~*", f"^(?:{path}|)"), *own]
-
-
-def may_fail(pattern: str) -> bool:
-    """Return whether matching may take too many steps or too much memory, or the pattern is not a simple one.
-
-    Repeated groups need memory for each repetition, and each choice multiplies the steps.
-    """
-    text = _without_escapes(pattern)
-    if text is None or text.count("(?") != text.count("(?:") or any(map(text.__contains__, _REPEATED_GROUPS)):
-        return True
-    inner = text.rstrip(")")
-    text = inner.removesuffix(".*")  # It matches whatever is left.
-    repeated = text.count("*") + text.count("+")
-    choices = text.count("|") + text.count("?") - text.count("(?:")
-    return bool(_LONGEST_PATH**repeated * 2**choices > _MOST_STEPS)
-
-
-def _without_escapes(pattern: str) -> str | None:
-    """Return a pattern with a letter for each escaped character; None if it has other escapes, as back references."""
-    found = []
-    characters = iter(pattern)
-    for character in characters:
-        escaped = next(characters, "") if character == "\\" else ""
-        if escaped.isalnum() and escaped not in _CLASSES:
-            return None
-        found.append("x" if escaped else character)
-    return "".join(found)
+    return [on_error(f"^{path}", "~*"), *own]
 
 
 def _is_protected(site: Site) -> bool:
