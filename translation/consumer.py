@@ -25,7 +25,7 @@ from crds.v2.common import SpecPart
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
-from translation.core.text_checks import check_object, check_record, check_secret
+from translation.core.text_checks import check_object, check_secret
 from translation.plugins.configs import Plugins, present, review, translate_plugins
 
 _USERNAME = ValuePattern(r"[a-zA-Z0-9_-]{1,256}")
@@ -82,7 +82,6 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Outco
         "labels": names.owner_labels(options.controller_name, obj.meta.labels),
         "plugins": _plugins(draft, spec),
     }
-    check_record(draft, "consumers", body)
     draft.add(Record(RecordKey("consumers", username), username, body))
     return draft.finish()
 

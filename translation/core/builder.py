@@ -19,7 +19,6 @@ from translation.core.context import Context
 from translation.core.holds import holds_by_name
 from translation.core.options import Options
 from translation.core.outcome import KeepLast, Outcome, Published, Withdrawn
-from translation.core.text_checks import check_record
 from translation.hosts.host_owners import NOT_OWNED, HostOwners
 
 if TYPE_CHECKING:
@@ -87,7 +86,6 @@ class Builder(Context):
         """Add a record; its id is derived from `name`."""
         if self.is_full:
             return
-        check_record(self, kind, body)
         meant = NO_NAMES
         if self._meant:
             meant = {key: self._meant[key] for key in references(kind, body) if key in self._meant} or NO_NAMES

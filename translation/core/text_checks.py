@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from apisix_ingress.model.formats.patterns import TextPattern
-from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.objects import CustomObject, Secret
 from translation.core.context import Context
 
@@ -80,16 +79,6 @@ def check_text(scope: Context, text: str, path: str, *, block: bool = False) -> 
 def check_secret(scope: Context, secret: Secret, key: str, text: str, path: str) -> None:
     """Report forbidden content of a value of a Secret that becomes a part of a record."""
     _check(scope, text, path, block=True, what=f"{secret.meta.key}: the value of {key} ")
-
-
-def check_record(scope: Context, kind: RecordKind, body: Mapping[str, Any]) -> None:
-    """Report references to secrets that only arose while a record was generated, as in the value of a header."""
-    if scope.options.secret_references == "allow" or scope.has_refused_content:
-        return
-    for place in _texts(_Place(body)):
-        if place.value.startswith("$") and _REFERENCE.match(place.value):
-            _refuse_reference(scope, "", f"{kind}{_dotted(place.path)} in the generated record ")
-            return
 
 
 def _texts(root: _Place) -> Iterator[_Place]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from translation.core.text_checks import quoted
 from translation.plugins.notation import ANY, ITEM
 
 Steps = tuple[str | int, ...]
+
+UNSAFE = "UnsafeRecord"
+"""The code of most problems."""
 
 
 class Fault(NamedTuple):
@@ -17,15 +21,17 @@ class Fault(NamedTuple):
         steps: The field of the record.
         what: What is wrong with it, as the rest of a sentence that begins with the field, and the remedy. It does not
             contain the value, which may come from a Secret.
+        code: The code of the problem.
     """
 
     steps: Steps
     what: str
+    code: str = UNSAFE
 
 
 def dotted(steps: Steps) -> str:
     """Return the path of a field as in messages: `plugins.proxy-rewrite.regex_uri[1]`."""
-    parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    parts = (f"[{step}]" if isinstance(step, int) else f".{quoted(step)}" for step in steps)
     return "".join(parts).removeprefix(".")
 
 

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from translation.core.options import Options
 from translation.nginx.functions.attached import FIELD
-from translation.nginx.functions.texts import TEXTS
 from translation.plugins.code import nested_plugins
+from translation.safety.code import code_faults
 from translation.safety.destinations import destination_faults
 from translation.safety.faults import Fault, Steps
 from translation.safety.paths import keeps_path
+from translation.safety.references import is_reference
 from translation.safety.urls import authority_of
 from translation.safety.weights import most_shares, shares
 
@@ -48,7 +49,8 @@ _TWICE = "in which a client's variables would be replaced, too; use a variable s
 
 def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
     """Yield the faults of the plugins of a record, including those inside others."""
-    if not setting.judges and _CHECKED.isdisjoint(plugins):
+    refuses_code = setting.options.code_plugins == "refuse"
+    if not (setting.judges or refuses_code) and _CHECKED.isdisjoint(plugins):
         return  # nearly always
     stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, config) for name, config in plugins.items()]
     while stack:
@@ -56,12 +58,16 @@ def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Faul
         if not isinstance(config, dict):
             continue
         if check := CHECKS.get(name):
-            for inner, what in check(config, setting):
-                yield Fault((*steps, *inner), what)
+            yield from _below(steps, check(config, setting))
+        if refuses_code:
+            yield from _below(steps, code_faults(name, config))
         if setting.judges and setting.options.judges_addresses:
-            for inner, what in destination_faults(name, config, setting.options):
-                yield Fault((*steps, *inner), what)
+            yield from _below(steps, destination_faults(name, config, setting.options))
         stack.extend(((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
+
+
+def _below(steps: Steps, faults: Iterator[Fault]) -> Iterator[Fault]:
+    return (fault._replace(steps=(*steps, *fault.steps)) for fault in faults)
 
 
 def redirects_all(plugins: Mapping[str, Any]) -> bool:
@@ -86,13 +92,13 @@ def _rewrite(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
     if not setting.sends_requests:
         return
     uri = config.get("uri")
-    if uri is not None and not str(uri).startswith("/"):
+    if uri is not None and not _is_path(str(uri)):
         yield Fault(("uri",), f"may become a path without a slash at its beginning, {_LEAVES}")
     pairs = config.get("regex_uri")
     texts = pairs if isinstance(pairs, list) else []
     for index in range(0, len(texts), 2):
         pattern, replacement = (*texts[index : index + 2], "")[:2]
-        if not keeps_path(str(pattern), str(replacement)):
+        if not is_reference(str(replacement)) and not keeps_path(str(pattern), str(replacement)):
             yield Fault(("regex_uri", index + 1), f"may become a path without a slash at its beginning, {_LEAVES}")
 
 
@@ -105,24 +111,21 @@ def _has_captures(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_captures, value))
 
 
+def _is_path(text: str) -> bool:
+    """Return whether a text is a path, or a reference whose value the operator of the gateway chose."""
+    return text.startswith("/") or is_reference(text)
+
+
 def _mirror(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
     host, path = config.get("host"), config.get("path")
-    if "$" in str(host):
+    if "$" in str(host) and not is_reference(str(host)):
         yield Fault(("host",), _ADDRESS)
-    if path is not None and not str(path).startswith("/"):
+    if path is not None and not _is_path(str(path)):
         yield Fault(("path",), f"may extend the host, {_LEAVES}")
 
 
 def _functions(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
-    """Yield the faults of functions: their own data, and with the setting, texts that the controller did not write."""
-    if setting.options.code_plugins == "refuse":
-        texts = config.get("functions")
-        for index, text in enumerate(texts if isinstance(texts, list) else ()):
-            if text not in TEXTS:
-                yield Fault(
-                    ("functions", index),
-                    "is not a function of the controller, as the setting kubernetes.code_plugins: refuse requires",
-                )
+    """Yield the destinations of functions that a client could choose."""
     values = config.get(FIELD)
     for name in _WITH_URLS:
         value = values.get(name) if isinstance(values, dict) else None

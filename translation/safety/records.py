@@ -16,12 +16,11 @@ from apisix_ingress.model.records import Record
 from translation.closing import ABORT, closings
 from translation.core.options import Options
 from translation.hosts.matching import is_network
+from translation.safety.code import OF_USER
 from translation.safety.expressions import regex_faults
 from translation.safety.faults import Fault, dotted
 from translation.safety.plugins import Setting, plugin_faults, redirects_all, weight_faults
-
-UNSAFE = "UnsafeRecord"
-"""The code of the problem."""
+from translation.safety.references import reference_faults
 
 _MOST_REPORTED = 10
 """Maximum number of problems for one object."""
@@ -35,6 +34,7 @@ _EFFECTS: Mapping[RecordKind, tuple[str, str]] = {
     "consumers": ("consumer", "its requests get 503"),
     "upstreams": ("upstream", "it has no nodes"),
     "global_rules": ("global rule", "the plugin is left out"),
+    "ssls": ("certificate", "it is left out"),
     "stream_routes": ("stream route", "the plugin is left out"),
 }
 """Kind → its name, and the effect of a fault."""
@@ -47,9 +47,8 @@ def safe_records(records: Sequence[Record], options: Options) -> tuple[tuple[Rec
         return tuple(records), ()
     pairs = list(zip(records, found, strict=True))
     problems = [_problem(record, fault) for record, faults in pairs for fault in faults]
-    return tuple(_closed(record, faults) if faults else record for record, faults in pairs), tuple(
-        problems[:_MOST_REPORTED]
-    )
+    safe = (_closed(record, faults) if faults else record for record, faults in pairs)
+    return tuple(record for record in safe if record), tuple(problems[:_MOST_REPORTED])
 
 
 def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Fault]:
@@ -62,6 +61,10 @@ def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Faul
         redirects = kind == "routes" and redirects_all(plugins)
         setting = Setting(options, judges, bool(body.get("hosts")), not redirects)
         found += plugin_faults(plugins, setting)
+    if options.code_plugins == "refuse" and "filter_func" in body:
+        found.append(Fault(("filter_func",), OF_USER))
+    if options.secret_references == "refuse":
+        found += reference_faults(plugins, ("plugins",)) if kind != "ssls" else reference_faults(body)
     if "nodes" in body:
         found += weight_faults(body)
     if "remote_addrs" in body:
@@ -78,16 +81,19 @@ def _network_faults(addresses: Sequence[str]) -> Iterator[Fault]:
 def _problem(record: Record, fault: Fault) -> Problem:
     noun, effect = _EFFECTS[record.key.kind]
     message = f"{noun} {record.name}: {dotted(fault.steps)} {fault.what}. Until then, {effect}"
-    return Problem(UNSAFE, message, severity="degraded")
+    return Problem(fault.code, message, severity="degraded")
 
 
-def _closed(record: Record, faults: Sequence[Fault]) -> Record:
+def _closed(record: Record, faults: Sequence[Fault]) -> Record | None:
+    """Return the record that is published instead; None for a certificate, without which handshakes fail."""
     body, kind = record.body, record.key.kind
     faulty = {fault.steps[0] for fault in faults}
     if kind == "routes":
         return next(closings(replace(record, body={name: body[name] for name in body if name not in faulty})))
     if kind == "upstreams":
         return replace(record, body={**body, "nodes": []})
+    if kind == "ssls":
+        return None
     unsafe = {fault.steps[1] for fault in faults}
     plugins = {name: its for name, its in body["plugins"].items() if name not in unsafe}
     return replace(record, body={**body, "plugins": {**plugins, **(ABORT if kind in _CLOSED_BY_PLUGIN else {})}})

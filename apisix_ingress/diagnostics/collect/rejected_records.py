@@ -19,7 +19,7 @@ from translation.nginx.host import translate_host
 from translation.nginx.options import NginxOptions, host_key
 from translation.nginx.tables.gateway_fields import misfits
 from translation.policies import PolicyInputs, fold
-from translation.safety.records import UNSAFE
+from translation.safety.faults import UNSAFE
 
 _MOST = 5
 """Maximum number of reasons for one Ingress."""

@@ -17,7 +17,7 @@ from crds.v1alpha1.extensions import ConsumerCredential, ConsumerSpec, Credentia
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
-from translation.core.text_checks import check_object, check_record, check_secret
+from translation.core.text_checks import check_object, check_secret
 from translation.gateway.entry.owned import our_gateway
 from translation.plugins.configs import Plugins, review, translate_plugins
 
@@ -54,7 +54,6 @@ def translate_gateway_consumer(obj: CustomObject, view: View, options: Options) 
         "labels": names.owner_labels(options.controller_name, obj.meta.labels),
         "plugins": translate_plugins(draft, spec.plugins, "spec.plugins") | _credentials(draft, spec),
     }
-    check_record(draft, "consumers", body)
     draft.add(Record(RecordKey("consumers", username), username, body))
     return _assessed(draft)
 

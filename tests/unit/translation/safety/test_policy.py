@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import OPTIONS, make, route, rule, service
+from tests.unit.translation.objects import OPTIONS, ingress, make, route, rule, service
 from tests.unit.translation.settling import bodies, settle
 
 CLOSED: JsonObject = {"fault-injection": {"abort": {"http_status": 503}}}
@@ -45,3 +49,18 @@ def test_an_upstream_whose_weights_occupy_a_gateway_has_no_nodes() -> None:
     upstreams = [body for path, body in bodies(found).items() if path.startswith("upstreams")]
     assert [body["nodes"] for body in upstreams] == [[]]
     assert ("ApisixUpstream default/ext", "UnsafeRecord", "degraded") in reported(found)
+
+
+@pytest.mark.parametrize("value", ["X-A:$env://HOME", "X-A: $Env://HOME", "$env ://HOME", "$secret://x:y"])
+@pytest.mark.parametrize("name", ["response-rewrite-set-header", "response-rewrite-add-header"])
+def test_references_that_come_together_in_a_header_are_refused(name: str, value: str) -> None:
+    prefix = "k8s.apisix.apache.org/"
+    given = {f"{prefix}{name}": value, f"{prefix}enable-response-rewrite": "true"}
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    paths = {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}
+    raw = ingress({"host": "a.example", "http": paths}, annotations=given)
+    found = settle(service(), raw, options=replace(OPTIONS, secret_references="refuse"))
+    held = any(code == "SecretReferenceRefused" for _, code, _ in reported(found))
+    assert not held or all(plugins == CLOSED for plugins in plugins_of(found, "routes").values())
+    # A header named `$env` whose value is `//HOME` is not a reference: only texts are replaced, never names.
+    assert held or (name.endswith("set-header") and value.startswith("$env :"))

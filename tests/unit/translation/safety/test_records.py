@@ -38,9 +38,9 @@ def route(**plugins: JsonObject) -> Record:
 
 
 def judged(given: Record, options: Options = ALL) -> tuple[JsonObject, list[str]]:
-    (got,), problems = safe_records([given], options)
-    assert all(problem.code == "UnsafeRecord" and problem.severity == "degraded" for problem in problems)
-    return dict(got.body), [problem.message for problem in problems]
+    got, problems = safe_records([given], options)
+    assert all(problem.severity == "degraded" for problem in problems)
+    return {name: value for each in got for name, value in each.body.items()}, [problem.message for problem in problems]
 
 
 def faults(given: Record, options: Options = ALL) -> list[str]:
@@ -97,7 +97,6 @@ FAULTS: list[tuple[JsonObject, str]] = [
     ({"proxy-rewrite": {"regex_uri": ["^/x", "/y", "^/z", ""]}}, "plugins.proxy-rewrite.regex_uri[3]"),
     ({"proxy-rewrite": {"regex_uri": ["^/x"]}}, "plugins.proxy-rewrite.regex_uri[1]"),
     ({"proxy-rewrite": {"uri": "$http_x"}}, "plugins.proxy-rewrite.uri"),
-    ({"proxy-rewrite": {"uri": "$env://X"}}, "plugins.proxy-rewrite.uri"),
     ({"proxy-mirror": {"host": "http://a.test$http_x"}}, "plugins.proxy-mirror.host"),
     ({"proxy-mirror": {"host": "http://a.test", "path": ".evil.test"}}, "plugins.proxy-mirror.path"),
     (
@@ -144,6 +143,29 @@ def test_schemas_with_arrays_inside_each_other_are_limited(depth: int, want: lis
 
 def own(**value: str) -> JsonObject:
     return {"serverless-pre-function": {"functions": [ADDRESS], FIELD: {"mirror": value}}}
+
+
+REFERENCES: list[tuple[Record, list[str]]] = [
+    (route(**{"proxy-rewrite": {"uri": "$env://X"}}), ["plugins.proxy-rewrite.uri"]),
+    (route(**{"proxy-rewrite": {"regex_uri": ["^/a", "$SECRET://X"]}}), ["plugins.proxy-rewrite.regex_uri[1]"]),
+    (route(**{"proxy-mirror": {"host": "$env://X", "path": "$env://Y"}}), ["plugins.proxy-mirror.path"]),
+    (record("consumers", plugins={"key-auth": {"key": ["$env://X"]}}), ["plugins.key-auth.key[0]"]),
+    (record("ssls", cert="$secret://x"), ["cert"]),
+    (record("upstreams", nodes=[], labels={"a": "$env://X"}), []),
+    (route(cors={"a": "x$env://X", "$env://A": "b"}), []),
+]
+
+
+@pytest.mark.parametrize(("given", "want"), REFERENCES, ids=lambda item: str(item)[:60])
+def test_references_to_secrets_of_the_gateway_depend_on_the_setting(given: Record, want: list[str]) -> None:
+    assert faults(given) == []
+    assert faults(given, replace(ALL, secret_references="refuse")) == want
+
+
+def test_a_certificate_with_a_reference_is_left_out() -> None:
+    got, (problem,) = safe_records([record("ssls", cert="$env://X")], PRESET)
+    assert (got, problem.code) == ((), "SecretReferenceRefused")
+    assert problem.message.startswith("certificate default_web_a: cert refers to an environment variable")
 
 
 GOOD: list[JsonObject] = [
@@ -205,6 +227,23 @@ def test_other_faults_depend_on_the_settings(plugins: JsonObject, want: str) -> 
     assert (faults(given), faults(given, PRESET)) == ([], [want])
 
 
+CODE: list[tuple[Record, str]] = [
+    (route(**{"serverless-post-function": {}}), "plugins.serverless-post-function"),
+    (route(**{"serverless-post-function": {"functions": "x"}}), "plugins.serverless-post-function"),
+    (route(**{"ext-plugin-pre-req": {}}), "plugins.ext-plugin-pre-req"),
+    (route(cors={"_meta": {"pre_function": "x"}}), "plugins.cors._meta.pre_function"),
+    (route(**{"openid-connect": {"claim_schema": {}}}), "plugins.openid-connect.claim_schema"),
+    (record("routes", uris=["/*"], filter_func="function() end"), "filter_func"),
+    (record("global_rules", plugins={"inspect": {}}), "plugins.inspect"),
+]
+
+
+@pytest.mark.parametrize(("given", "want"), CODE, ids=[want for _, want in CODE])
+def test_code_of_users_depends_on_the_setting(given: Record, want: str) -> None:
+    assert faults(given) == []
+    assert faults(given, replace(ALL, code_plugins="refuse")) == [want]
+
+
 def test_the_gateway_may_send_requests_to_itself_on_behalf_of_the_controller() -> None:
     plugins = {"proxy-mirror": {"host": PRESET.loopback, "path": "/__mirror/1/0"}}
     assert faults(route(**plugins), PRESET) == []
@@ -220,7 +259,5 @@ def test_every_function_of_the_controller_is_known() -> None:
     found = set()
     for module in pkgutil.iter_modules(functions.__path__):
         names = vars(importlib.import_module(f"{functions.__name__}.{module.name}"))
-        found |= {
-            value for name, value in names.items() if name.isupper() and "return function(conf, ctx)" in str(value)
-        }
+        found |= {value for name, value in names.items() if name.isupper() and "return function(" in str(value)}
     assert {text for text in found if isinstance(text, str)} == TEXTS

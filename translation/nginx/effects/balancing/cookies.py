@@ -14,7 +14,8 @@ from translation.nginx.effects.branches import Site
 from translation.nginx.tables.values import Values, integer
 
 _OLD_BROWSERS = (
-    "Chrome/[456]|iPhone OS 12|iPad; CPU OS 12|^(?!.*Chrome)(?=.*Macintosh)(?=.*Intel Mac OS X 10_14)(?=.*Safari)"
+    "^(?:.*Chrome/[456]|.*iPhone OS 12|.*iPad; CPU OS 12"
+    "|(?!.*Chrome)(?=.*Macintosh)(?=.*Intel Mac OS X 10_14)(?=.*Safari))"
 )
 """Browsers that reject cookies with SameSite=None (util/same_site.lua of ingress-nginx)."""
 
