@@ -152,9 +152,9 @@ def nginx_limits(namespace: str, name: str) -> str:
     return f"{NGINX}{namespace}_{name}_limits"
 
 
-def nginx_passwords(host: str, namespace: str, secret: str, kind: str) -> str:
-    """Return the name of the plugin config with the password hashes of a Secret for an ingress-nginx host."""
-    return nginx_name(host, f"{namespace}_{secret}_{kind}_passwords")
+def nginx_data(host: str, namespace: str, name: str, use: str) -> str:
+    """Return the name of the plugin config with data of a Secret or ConfigMap for an ingress-nginx host."""
+    return nginx_name(host, f"{namespace}_{name}_{use}")
 
 
 def nginx_client_certificate(namespace: str, secret: str, *, verified: bool = False) -> str:

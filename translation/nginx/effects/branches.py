@@ -56,7 +56,7 @@ class Passwords:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Settings of Services from Ingresses of any host, found once for all locations of a host, and its passwords.
+    """Settings of Services from Ingresses of any host, found once for all locations of a host, and shared data.
 
     Attributes:
         own: The canaries at the host itself.
@@ -64,6 +64,7 @@ class Services:
         backends: Ingress → its backends.
         values: Service → the annotations that apply to all of it; None if no Ingress names it.
         passwords: Format and Secret → its passwords.
+        shared: Name of a record with data for functions → the reference to it.
     """
 
     own: tuple[CustomObject, ...] = ()
@@ -71,6 +72,7 @@ class Services:
     backends: dict[ObjectKey, frozenset[BackendKey]] = field(default_factory=dict)
     values: dict[ObjectKey, Values | None] = field(default_factory=dict)
     passwords: dict[tuple[str, ObjectKey], Passwords] = field(default_factory=dict)
+    shared: dict[str, JsonObject] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

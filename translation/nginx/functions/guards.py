@@ -130,9 +130,11 @@ local function asked(want, ctx)
     local uri, base = value(want.uri, ctx), value(want.base, ctx)
     if leads_elsewhere(client, uri, base) then return nil, "the request changes the destination" end
     headers["host"] = base:match("^https?://(.+):%d+$") or base:match("^https?://(.+)$")
+    local added = want.added and shared_data(want.added) or {}
+    if want.added and not added.headers then return nil, "the gateway does not have auth-proxy-set-headers" end
     local own = {["host"] = true, ["x-forwarded-for"] = true}
     for name in pairs(want.headers) do own[name:lower()] = true end
-    for name, text in pairs(want.added or {}) do
+    for name, text in pairs(added.headers or {}) do
         local key = name:lower()
         headers[key] = own[key] and {headers[key], value(text, ctx)} or value(text, ctx)
     end

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.shared_data import SHARED_DATA
 
 BACKEND_TLS = f"""local core = require("apisix.core")
 local stores = setmetatable({{}}, {{__mode = "k"}})
-local function store_of(want)
-    if want.ca and not stores[want] then
+{SHARED_DATA}local function store_of(want)
+    if not want.ca then return nil end
+    local data = assert(shared_data(want.ca), "the gateway does not have the CA")
+    stores[data] = stores[data] or {{}}
+    local known = stores[data]
+    if not known[want.depth] then
         local store = assert(require("resty.openssl.x509.store").new())
-        for _, text in ipairs(want.ca) do
+        for _, text in ipairs(data.ca) do
             assert(store:add(assert(require("resty.openssl.x509").new(ngx.decode_base64(text), "DER"))))
         end
         assert(store:set_depth(want.depth))
-        stores[want] = store
+        known[want.depth] = store
     end
-    return stores[want]
+    return known[want.depth]
 end
 local function demand(want, ctx)
     local upstream, ssl = require("resty.apisix.upstream"), require("apisix.ssl")

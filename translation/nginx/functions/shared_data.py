@@ -5,7 +5,7 @@ from __future__ import annotations
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.functions.attached import FIELD
 
-NOTHING = "return function() end\n"
+NOTHING = "return function(conf, ctx) end\n"
 """The function of a plugin config with data, which no route runs: the plugin needs one."""
 
 SHARED_DATA = f"""local function shared_data(reference)

@@ -9,10 +9,11 @@ from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
-from translation.nginx.effects.branches import Site
+from translation.nginx.effects.branches import Site, is_on_one_line
 from translation.nginx.effects.destinations import objection
 from translation.nginx.effects.own_requests import shown_statuses
 from translation.nginx.effects.protection.passwords import passwords
+from translation.nginx.effects.shared_data import shared
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.guards import COOKIES, GUARD
 from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
@@ -151,7 +152,7 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     }
     added = _added(site, service)
     if added is None:
-        return _closed("auth-proxy-set-headers", "its ConfigMap does not exist, or has an invalid name of a header")
+        return _closed("auth-proxy-set-headers", "its ConfigMap does not exist, or has an invalid header")
     if service.method:
         headers |= {"X-Original-URI": "$real_request_uri", "X-Scheme": "$scheme"}
     wanted: JsonObject = {
@@ -175,16 +176,20 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     return wanted
 
 
-def _added(site: Site, service: _Service) -> dict[str, str] | None:
-    """Return the headers of auth-proxy-set-headers; None without their ConfigMap, or with an invalid name."""
+def _added(site: Site, service: _Service) -> JsonObject | None:
+    """Return the reference to the headers of auth-proxy-set-headers; None if one is invalid or it is missing."""
     if not service.headers:
         return {}
     namespace, _, name = service.headers.rpartition("/")
+    key = ObjectKey("ConfigMap", namespace, name)
     own = namespace == site.namespace or site.config.flag("allow-cross-namespace-resources")
-    found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace, name)) if own else None
+    found = site.builder.view.get(ConfigMap, key) if own else None
     if found is None or not all(map(_HEADER.fits, found.data)):
         return None
-    return {name: _for_gateway(text) for name, text in found.data.items() if text}
+    headers = {name: _for_gateway(text) for name, text in found.data.items() if text}
+    if site.builder.options.judges_plugins and not is_on_one_line(headers):
+        return None
+    return shared(site, key, "auth-headers", lambda: {"headers": headers}) if headers else {}
 
 
 def cache_times(text: str) -> dict[str, int]:

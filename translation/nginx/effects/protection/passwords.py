@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model import names
 from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
 from translation.nginx.certificates import ASK_FOR_OTHERS
 from translation.nginx.effects.branches import Passwords, Site
-from translation.nginx.functions.shared_data import data_plugins
+from translation.nginx.effects.shared_data import shared
 
 _AUTH_FILE = "auth"
 _MAP = "auth-map"
@@ -50,11 +49,7 @@ def _record(site: Site, key: ObjectKey, kind: str) -> Passwords:
     if builder.options.plugins == "reviewed" and not all(map(_QUICK.fits, users.values())):
         why = "auth-secret: a password hash takes too long to check; use bcrypt with a cost of at most 12"
         return Passwords(shut=why)
-    name = names.nginx_passwords(site.server.host, key.namespace, key.name, kind)
-    body = builder.new_body("plugin_configs", name)
-    body.pop("name", None)
-    builder.record("plugin_configs", name, body | {"plugins": data_plugins({"users": users})})
-    return Passwords({"plugin_config_id": builder.refer("plugin_configs", name)})
+    return Passwords(shared(site, key, f"{kind}-passwords", lambda: {"users": users}))
 
 
 def _of_map(secret: Secret) -> dict[str, str]:

@@ -13,6 +13,7 @@ from translation.core.builder import Builder
 from translation.nginx.effects.balancing.backends import client_certificate, scheme_of, verifies
 from translation.nginx.effects.branches import Site
 from translation.nginx.effects.own_requests import own_requests
+from translation.nginx.effects.shared_data import shared
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.proxy_ssl import BACKEND_TLS
 from translation.nginx.servers import Location
@@ -66,7 +67,8 @@ def backend_tls(site: Site, scheme: str) -> tuple[Function, ...]:
     values, wanted = site.values, JsonObject()
     if verifies(site):
         depth = min(max(0, values.number("proxy-ssl-verify-depth", 1)), LARGEST_COUNT)
-        wanted = {"ca": _authorities(site), "depth": depth, "name": values.text("proxy-ssl-name") or _NAME}
+        authorities = shared(site, _secret_of(values), "authorities", lambda: {"ca": _authorities(site)})
+        wanted = {"ca": authorities, "depth": depth, "name": values.text("proxy-ssl-name") or _NAME}
     elif values.has("proxy-ssl-name") and values.text("proxy-ssl-server-name") == "on":
         wanted = {"name": values.text("proxy-ssl-name")}
     return (Function(BACKEND_TLS, {"tls": wanted}),)
@@ -85,8 +87,13 @@ def _authorities(site: Site) -> list[str]:
     return ["".join(found[1].split()) for found in _CERTIFICATE.finditer(_ca_of(site.values, site.builder))]
 
 
+def _secret_of(values: Values) -> ObjectKey:
+    namespace, _, name = values.text("proxy-ssl-secret").partition("/")
+    return ObjectKey("Secret", namespace, name)
+
+
 def _ca_of(values: Values, builder: Builder) -> str:
     """Return the text of `ca.crt` in the Secret of proxy-ssl-secret; empty if there is none."""
-    namespace, _, name = values.text("proxy-ssl-secret").partition("/")
-    secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name)) if name else None
+    key = _secret_of(values)
+    secret = builder.view.get(Secret, key) if key.name else None
     return secret.data.get("ca.crt", b"").decode("ascii", errors="replace") if secret else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,34 @@ def test_a_change_of_a_secret_changes_one_record_of_its_size() -> None:
     changed = [key for key in after if before[key] != after[key]]
     assert [key.kind for key in changed] == ["plugin_configs"]
     assert after[changed[0]].size < 2 * 1500 * len("user1499:{PLAIN}two\n")
+
+
+HEADERS = {"kind": "ConfigMap", "metadata": {"name": "sent", "namespace": "shop"}, "data": {"X-A": "one", "X-B": ""}}
+
+
+def test_headers_for_an_authentication_service_are_in_one_record() -> None:
+    given: dict[str, Any] = {"auth_url": "http://auth.test/", "auth_proxy_set_headers": "shop/sent"}
+
+    outcome = translated(ingress("web", ("/", "Prefix"), ("/x", "Prefix"), **given), HEADERS)
+
+    (shared,) = [record for record in outcome.records if record.key.kind == "plugin_configs"]
+    guarded = [record for record in outcome.records if record.key.kind == "routes"]
+    assert shared.body["plugins"]["serverless-pre-function"]["ingress_nginx"] == {"headers": {"X-A": "one"}}
+    assert {
+        record.body["plugins"]["serverless-pre-function"]["ingress_nginx"]["external"]["added"]["plugin_config_id"]
+        for record in guarded
+    } == {shared.key.id}
+    assert all(shared.key in record.refs for record in guarded)
+
+
+def test_headers_with_a_line_break_for_an_authentication_service_close_the_path() -> None:
+    broken = {**HEADERS, "data": {"X-A": "one\r\nX-B: two"}}
+    given: dict[str, Any] = {"auth_url": "http://auth.test/", "auth_proxy_set_headers": "shop/sent"}
+
+    outcome = translated(ingress("web", ("/", "Prefix"), **given), broken, options=replace(OPTIONS, plugins="reviewed"))
+
+    assert {status(body) for body in routes(outcome)} == {503}
+    assert "X-B" not in str([record.body for record in outcome.records])
 
 
 def test_satisfy_any_lets_listed_addresses_in_and_asks_the_others() -> None:
