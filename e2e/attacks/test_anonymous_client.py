@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from trustme import CA
 
 from e2e.attacks.installation import Installation, Tenants
-from e2e.cluster.client import Manifest
+from e2e.cluster.client import Manifest, wait_until
 from e2e.devgateway.process import DevGateway
 from e2e.traffic import RequestLoop
 
@@ -39,8 +41,8 @@ def test_a_rewritten_path_does_not_choose_another_server(tenants: Tenants) -> No
 
     sent = [tenants.traffic.send(host, ELSEWHERE, headers=headers) for host in hosts.values() for headers in UPGRADES]
 
-    # A gateway that looked for the server of the client would respond with 502 or 503.
-    assert {(answer.status, answer.pod) for answer in sent} <= {(200, "web"), (400, ""), (500, "")}
+    # A gateway that looked for the server of the client would respond with 502.
+    assert {(answer.status, answer.pod) for answer in sent} <= {(200, "web"), (400, ""), (500, ""), (503, "")}
     paths = {target: [*rewrites(tenants.installation, host)] for target, host in hosts.items()}
     assert {target for target, found in paths.items() if not all(each.startswith("/") for each in found)} == set()
 
@@ -191,3 +193,65 @@ def test_a_request_without_a_host_does_not_reach_a_tenant(tenants: Tenants) -> N
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
 
     assert b"404" in answer.partition(b"\r\n")[0]
+
+
+def asking(tenants: Tenants, name: str, mode: str, authority: CA, factory: str) -> list[Manifest]:
+    """Return an Ingress with a certificate that asks for client certificates of an authority."""
+    host = f"{name}.{tenants.domain}"
+    leaf = CA().issue_cert(host)
+    pair = {"tls.crt": leaf.cert_chain_pems[0].bytes().decode(), "tls.key": leaf.private_key_pem.bytes().decode()}
+    data = {"ca.crt": authority.cert_pem.bytes().decode()}
+    given = {"auth_tls_secret": f"{factory}/clients-{name}", "auth_tls_verify_client": mode}
+    item = tenants.ingress(name, host, service="evil" if name == "evil" else "web", **given)
+    item["spec"]["tls"] = [{"hosts": [host], "secretName": f"server-{name}"}]
+    kind = {"apiVersion": "v1", "kind": "Secret"}
+    return [
+        {**kind, "metadata": {"name": f"server-{name}"}, "stringData": pair},
+        {**kind, "metadata": {"name": f"clients-{name}"}, "stringData": data},
+        item,
+    ]
+
+
+@pytest.mark.parametrize("mode", ["on", "optional"])
+def test_a_client_certificate_of_another_host_is_not_accepted(mode: str, tenants: Tenants) -> None:
+    """The client presents it to the host that it is for, and then asks for another host on the same connection.
+
+    A function compares the host with the server name: the development gateway is asked with equal ones only.
+    """
+    ours, theirs = CA(), CA()
+    tenants.apply(asking(tenants, "shop", "on", ours, tenants.victim.namespace))
+    tenants.attack(asking(tenants, "evil", mode, theirs, tenants.evil.namespace))
+    names = {name: f"{name}.{tenants.domain}" for name in ("shop", "evil")}
+    known, foreign, nobody = (unverified() for _ in range(3))
+    ours.issue_cert("me@example.org").configure_cert(known)
+    theirs.issue_cert("me@example.org").configure_cert(foreign)
+    send = partial(sent_tls, tenants)
+    wait_until(lambda: send(names["shop"], names["shop"], known), lambda pod: pod == "web", "the client to be let in")
+
+    every = (*names.values(), "", "unknown.test") if tenants.installation.runs_lua else (names["shop"],)
+    asked = [(sni, context) for sni in every for context in (foreign, nobody)]
+    hosts = (names["shop"], names["shop"].upper(), f"{names['shop']}.", f"{names['shop']}:443")
+    got = {send(sni, host, context) for sni, context in asked for host in hosts}
+
+    assert "web" not in got
+
+
+def unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def sent_tls(tenants: Tenants, sni: str, host: str, context: ssl.SSLContext) -> str:
+    """Send a request for a host to a server name; return the Pod that responded, or an empty string."""
+    address, _, port = tenants.installation.gateway.tls_address.rpartition(":")
+    try:
+        with (
+            socket.create_connection((address, int(port)), timeout=TIMEOUT) as connection,
+            context.wrap_socket(connection, server_hostname=sni or None) as secured,
+        ):
+            secured.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: secured.recv(65536), b"")).lower()
+    except (OSError, ssl.SSLError):
+        return ""
+    return next((pod for pod in ("web", "evil") if f"x-pod: {pod}".encode() in answer), "")

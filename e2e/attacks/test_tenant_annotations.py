@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from threading import Thread
 
-from e2e.attacks.installation import NGINX, Installation, Tenants
+from e2e.attacks.installation import NGINX, Installation, Tenants, hosts
 from e2e.attacks.values import SLOW_TO_MATCH, UNUSABLE
 from e2e.cluster.client import Manifest, wait_until
 
@@ -109,17 +109,17 @@ def users() -> Manifest:
 
 def test_a_protected_path_is_not_open_if_the_gateway_rejects_its_records(tenants: Tenants) -> None:
     tenants.apply(users())
-    hosts = {}
+    guarded = {}
     for number, (guard, why) in enumerate(product(GUARDS, UNUSABLE)):
-        host = hosts[guard, why] = f"h{number}.{tenants.domain}"
+        host = guarded[guard, why] = f"h{number}.{tenants.domain}"
         given = {**GUARDS[guard], **UNUSABLE[why]}
         tenants.apply(tenants.ingress(f"open{number}", host, "/"))
         tenants.apply(tenants.ingress(f"guarded{number}", host, "/admin", **given))
     tenants.settled()
-    for host in hosts.values():
+    for host in guarded.values():
         tenants.traffic.until_status(200, host, "/")
 
-    assert {each for each, host in hosts.items() if is_open(tenants, host, "/admin")} == set()
+    assert {each for each, host in guarded.items() if is_open(tenants, host, "/admin")} == set()
 
 
 def is_open(tenants: Tenants, host: str, path: str) -> bool:
@@ -215,3 +215,46 @@ def test_no_ingress_takes_requests_from_another_namespace(tenants: Tenants) -> N
     ]
     sent = {each: tenants.traffic.send(*each, headers={"X-Canary": "always"}).pod for each in asked}
     assert set(sent.values()) == {"web"}
+
+
+USERS, PATHS = 1500, 60
+MOST_WRITTEN = 2 * 2**20
+"""Bytes of records that one edit of a Secret of 50 kB may change."""
+
+
+def test_an_edit_of_a_password_file_is_not_written_to_every_path(tenants: Tenants) -> None:
+    """Otherwise a few edits fill the storage of the gateway for everybody."""
+    host = f"users.{tenants.domain}"
+    paths = [f"/p{number}" for number in range(PATHS)]
+    tenants.attack(password_file("first"))
+    tenants.attack(tenants.ingress("users", host, *paths, service="evil", auth_type="basic", auth_secret="many"))
+    first = wait_until(lambda: written(tenants, host), lambda found: is_complete(found, "first"), "users", 60)
+
+    tenants.attack(password_file("other"))
+    after = wait_until(lambda: written(tenants, host), lambda found: is_complete(found, "other"), "new users", 60)
+
+    assert sum(len(each) for key, each in after.items() if first.get(key) != each) < MOST_WRITTEN
+
+
+def password_file(name: str) -> Manifest:
+    """Return a Secret with many users."""
+    lines = "\n".join(f"{name}{number}:{{SHA}}{'x' * 20}" for number in range(USERS))
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "many"}, "stringData": {"auth": lines}}
+
+
+def is_complete(records: Mapping[tuple[str, str], str], user: str) -> bool:
+    """Return whether every path has a route, and no record has other users."""
+    other = {"first": "other", "other": "first"}[user]
+    return len([kind for kind, _ in records if kind == "routes"]) >= PATHS and not any(
+        f'"{other}0"' in each for each in records.values()
+    )
+
+
+def written(tenants: Tenants, host: str) -> Mapping[tuple[str, str], str]:
+    """Return the records of a host and those that may contain its users, without the times of the gateway."""
+    kept = {}
+    for kind in ("routes", "plugin_configs", "services", "consumers"):
+        for id_, body in tenants.installation.gateway.records(kind).items():
+            if kind != "routes" or host in hosts(body):
+                kept[kind, id_] = json.dumps({name: each for name, each in body.items() if not name.endswith("_time")})
+    return kept
