@@ -44,6 +44,11 @@ def annotation(name: str, want: Callable[[str], Any] = str.strip, **others: str)
     return Place(lambda text: annotated(name, text, **others), f"metadata.annotations[{PREFIX}{name}]", want)
 
 
+def absolute(text: str) -> str:
+    """Return a template that begins with a slash: others are split into two, so that no client chooses the host."""
+    return "/" + text.strip().lstrip("/")
+
+
 def items(text: str) -> list[str]:
     return [item for part in text.split(",") if (item := part.strip())]
 
@@ -62,12 +67,12 @@ def origins(text: str) -> str:
 
 
 REWRITE = {"enable_response_rewrite": "true"}
+TEMPLATE = annotation("rewrite-target-regex-template", rewrite_target_regex="/a")
 ANNOTATIONS: Mapping[str, Place] = {
     name: annotation(name, want, **others)
     for name, want, others in (
         ("rewrite-target", str.strip, {}),
         ("rewrite-target-regex", str.strip, {"rewrite_target_regex_template": "/b"}),
-        ("rewrite-target-regex-template", str.strip, {"rewrite_target_regex": "/a"}),
         ("http-redirect", str.strip, {}),
         ("auth-uri", str.strip, {}),
         ("auth-request-headers", items, {"auth_uri": "http://a/"}),
@@ -82,7 +87,7 @@ ANNOTATIONS: Mapping[str, Place] = {
         ("response-rewrite-add-header", added, REWRITE),
         ("response-rewrite-remove-header", items, REWRITE),
     )
-}
+} | {"rewrite-target-regex-template": TEMPLATE._replace(make=lambda text: TEMPLATE.make(absolute(text)), want=absolute)}
 CHECKED = (
     "auth-type",
     "allowlist-source-range",

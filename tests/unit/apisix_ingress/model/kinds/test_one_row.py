@@ -43,6 +43,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "apisix_ingress/webhook/checks/nginx_ingress.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "providers/core/current_nodes.py": ({"ApisixClusterConfig"}, "may change the address of a cluster"),
     "providers/nginx/host.py": ({"Ingress"}, "ingress-nginx has no other kind"),
+    "providers/status/host_records.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/core/scope.py": ({"Ingress"}, "the rules of IngressClass are for Ingresses"),
     "translation/gateway/extensions/backend_traffic_policy.py": (
         {"ApisixUpstream"},
