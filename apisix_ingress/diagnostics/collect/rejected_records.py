@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import nginx_hosts
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.world import World
-from apisix_ingress.webhook.schemas.book import SchemaBook
+from apisix_ingress.webhook.schemas.book import Mistake, SchemaBook
 from providers.status.host_records import HostRecords
 from translation.core.options import Options
 from translation.core.outcome import Published
@@ -42,11 +43,11 @@ def rejected_records(
     served = tuple(items)
     hosts = dict.fromkeys(host for item in served for host in nginx_hosts(item))
     unsafe = {host: _publish(host, world, options, nginx) for host in hosts}
-    records = HostRecords(world)
+    records, mistakes = HostRecords(world), _Mistakes(book)
     found = {}
     for item in served:
         reasons = (reason for host in nginx_hosts(item) for reason in unsafe[host])
-        rejected = (reason for record in records.of(item.meta.key).values() for reason in _rejections(record, book))
+        rejected = (reason for record in records.of(item.meta.key).values() for reason in _rejections(record, mistakes))
         if every := tuple(islice(dict.fromkeys((*reasons, *rejected)), _MOST)):
             found[item.meta.key] = every
     return found
@@ -62,10 +63,25 @@ def _publish(host: str, world: World, options: Options, nginx: NginxOptions) -> 
     return tuple(f"{problem.message}: {_CLOSED}" for problem in outcome.problems if problem.code == UNSAFE)
 
 
-def _rejections(record: Record, book: SchemaBook) -> Iterator[str]:
+class _Mistakes:
+    """The mistakes in plugins; most hosts have the same ones, so that each is checked once."""
+
+    def __init__(self, book: SchemaBook) -> None:
+        self._book = book
+        self._known: dict[tuple[str, bytes], tuple[Mistake, ...]] = {}
+
+    def of(self, name: str, config: JsonObject) -> tuple[Mistake, ...]:
+        """Return the mistakes in the configuration of a plugin."""
+        key = (name, canonical(config))
+        if key not in self._known:
+            self._known[key] = self._book.http.mistakes(name, config)
+        return self._known[key]
+
+
+def _rejections(record: Record, mistakes: _Mistakes) -> Iterator[str]:
     plugins = record.body.get("plugins")
     for name, config in plugins.items() if isinstance(plugins, dict) else ():
-        for path, message in book.http.mistakes(name, config):
+        for path, message in mistakes.of(name, config):
             yield f"APISIX rejects {'.'.join(filter(None, (name, path)))}: {message}; {_CLOSED}"
     for field in misfits(record.key.kind, record.body):
         yield f"APISIX rejects {field} of the generated {record.key.kind}; {_CLOSED}"
