@@ -227,9 +227,9 @@ def test_a_bad_update_keeps_the_last_good_record_serving(
         api.apply(route(host, path="/new", service="absent"), namespace=namespace)
         wait_route(api, namespace, "False", "absent")
         assert traffic.send(host, "/new").status == 404
-        refused = {"proxy-rewrite": {"uri": 7}}
+        refused = {"limit-count": {"count": 0, "time_window": 60}}
         api.apply(route(host, path="/new", plugins=refused), namespace=namespace)
-        wait_route(api, namespace, "False", "proxy-rewrite")
+        wait_route(api, namespace, "False", "limit-count")
         assert traffic.send(host, "/new").status == 404
         seen = len(loop.answers)
         wait_until(lambda: len(loop.answers), lambda got: got > seen + 20, "more requests")
