@@ -15,7 +15,6 @@ from apisix_ingress.model.kinds.indexes import HOST_INDEX
 from apisix_ingress.model.network.host_claims import claimed_name, wildcards_over
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View, oldest
-from translation.core.options import Options
 from translation.hosts.host_owners import HostOwners
 
 _KINDS = ("HTTPRoute", "GRPCRoute", "TLSRoute")
@@ -26,12 +25,12 @@ class GatewayHosts:
 
     Args:
         view: The objects to read.
-        options: The settings.
+        owners: The owners of hosts.
     """
 
-    def __init__(self, view: View, options: Options) -> None:
+    def __init__(self, view: View, owners: HostOwners) -> None:
+        self.owners = owners
         self._view = view
-        self._owners = HostOwners(view, options)
         self._refusals: dict[tuple[ObjectKey, str], str] = {}
         self._of_routes: dict[tuple[str, str, str], str] = {}
 
@@ -50,17 +49,17 @@ class GatewayHosts:
         """Return why a route of a namespace may not use a host at a listener of an owner; empty if it may."""
         asked = (namespace, owner.namespace, host)
         if asked not in self._of_routes:
-            self._of_routes[asked] = self._owners.refusal_of_unnamed(namespace, host, {owner.namespace})
+            self._of_routes[asked] = self.owners.refusal_of_unnamed(namespace, host, {owner.namespace})
         return self._of_routes[asked]
 
     def _judge(self, owner: ObjectKey, host: str) -> str:
-        refusal = self._owners.refusal_of_unnamed(owner.namespace, host)
+        refusal = self.owners.refusal_of_unnamed(owner.namespace, host)
         lenders = {owner.namespace}
         for namespace in self._attached(owner, host) if refusal and host else ():
             # Thousands of routes may name the hostname, and the first ones usually permit it.
             if namespace not in lenders:
                 lenders.add(namespace)
-                if not self._owners.refusal_of_unnamed(owner.namespace, host, lenders):
+                if not self.owners.refusal_of_unnamed(owner.namespace, host, lenders):
                     return ""
         return refusal
 

@@ -83,7 +83,7 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Outcom
         draft.protect(kind, prefix=record_prefix(obj.meta.key))
     check_object(draft, obj)
     try:
-        entry = entry_of(obj, view, options)
+        entry = entry_of(obj, view, options, draft.owners)
     except SpecError as error:
         draft.report_invalid_spec(error)
         return draft.finish()

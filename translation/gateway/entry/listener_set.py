@@ -37,7 +37,7 @@ def _assessment(draft: Builder, obj: CustomObject) -> Assessment:
     if gateway is None:
         return _refused("ParentNotAccepted", "its Gateway does not exist, or another controller serves it")
     try:
-        entry = entry_of(gateway, draft.view, draft.options)
+        entry = entry_of(gateway, draft.view, draft.options, draft.owners)
     except SpecError:
         return _refused("ParentNotAccepted", "its Gateway cannot be read")
     if (refusal := refusal_of(entry.gateway.meta.key, entry.spec, draft.view)) is not None:

@@ -30,6 +30,7 @@ from translation.gateway.entry.owned import allows_namespace
 from translation.gateway.hostnames import covers
 from translation.gateway.ownership import GatewayHosts
 from translation.gateway.parsing import spec_of
+from translation.hosts.host_owners import HostOwners
 
 KINDS_BY_PROTOCOL = {
     "HTTP": ("HTTPRoute", "GRPCRoute"),
@@ -185,8 +186,14 @@ _read_gateways: OrderedDict[int, _Read] = OrderedDict()
 """By identity of the Gateway: thousands of routes look one up, and it may have dozens of listeners."""
 
 
-def entry_of(gateway: CustomObject, view: View, options: Options) -> Entry:
+def entry_of(gateway: CustomObject, view: View, options: Options, owners: HostOwners | None = None) -> Entry:
     """Return a Gateway with its listeners.
+
+    Args:
+        gateway: The Gateway.
+        view: The objects to read.
+        options: The settings.
+        owners: The owners of hosts, if the caller has read them.
 
     Raises:
         SpecError: The spec of the Gateway cannot be read.
@@ -201,7 +208,7 @@ def entry_of(gateway: CustomObject, view: View, options: Options) -> Entry:
     listeners = read.listeners
     if read.has_passthrough and can(view, PASSTHROUGH):
         listeners = tuple(replace(each, passes_tls=True) for each in listeners)
-    hosts = GatewayHosts(view, options)
+    hosts = GatewayHosts(view, owners or HostOwners(view, options))
     if read.contested:
         refused = frozenset(
             at for at in read.contested if not listeners[at].is_open or _is_foreign(listeners[at], hosts, options)

@@ -16,6 +16,7 @@ from crds import SpecError
 from crds.gateway.common import GATEWAY_GROUP, ParentReference
 from crds.gateway.gateways import GatewaySpec
 from crds.gateway.routes import RouteSpec
+from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.scope import in_scope
 from translation.gateway.entry.acceptance import refusal_of
@@ -72,11 +73,11 @@ class Parent:
         return frozenset(each.listener.key for each in self.listeners)
 
 
-def parents_of(obj: CustomObject, spec: RouteSpec, view: View, options: Options) -> tuple[Parent, ...]:
+def parents_of(draft: Builder, obj: CustomObject, spec: RouteSpec) -> tuple[Parent, ...]:
     """Return the parentRefs of a route to Gateways of this controller."""
     raw = list_in(obj.spec.get("parentRefs"))
     found = (
-        _parent(obj, spec, reference, mapping_in(each), view, options)
+        _parent(draft, obj, spec, reference, mapping_in(each))
         for reference, each in zip(spec.parent_refs, raw, strict=True)
     )
     return tuple(each for each in found if each is not None)
@@ -135,19 +136,15 @@ def _gateway(
 
 
 def _parent(
-    obj: CustomObject,
-    spec: RouteSpec,
-    reference: ParentReference,
-    raw: Mapping[str, Any],
-    view: View,
-    options: Options,
+    draft: Builder, obj: CustomObject, spec: RouteSpec, reference: ParentReference, raw: Mapping[str, Any]
 ) -> Parent | None:
+    view, options = draft.view, draft.options
     found = _gateway(obj, reference, view, options)
     if found is None:
         return None
     gateway, owner = found
     try:
-        entry = entry_of(gateway, view, options)
+        entry = entry_of(gateway, view, options, draft.owners)
     except SpecError:
         return Parent(raw, Verdict("Accepted", False, "NoMatchingParent", f"{gateway.meta.key} cannot be read"))
     if (why := refusal_of(entry.gateway.meta.key, entry.spec, view)) is not None:

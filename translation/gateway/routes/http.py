@@ -77,7 +77,7 @@ def translate_http_route(obj: CustomObject, view: View, options: Options) -> Out
     except SpecError as error:
         draft.report_invalid_spec(error)
         return draft.finish()
-    parents = parents_of(obj, spec, view, options)
+    parents = parents_of(draft, obj, spec)
     attached = {each.listener.key: each for parent in parents for each in parent.listeners}
     route = _Route(draft, obj, [each for each in attached.values() if each.is_served])
     for index, rule in enumerate(rules):

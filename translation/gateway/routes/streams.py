@@ -32,7 +32,7 @@ def translate_stream_route(obj: CustomObject, view: View, options: Options) -> O
     except SpecError as error:
         draft.report_invalid_spec(error)
         return draft.finish()
-    parents = parents_of(obj, spec, view, options)
+    parents = parents_of(draft, obj, spec)
     attached = {each.listener.key: each for parent in parents for each in parent.listeners}
     invalid: dict[Invalid, None] = {}
     plugins = stream_plugins(draft, obj.meta.key)
