@@ -217,6 +217,19 @@ def test_no_ingress_takes_requests_from_another_namespace(tenants: Tenants) -> N
     assert set(sent.values()) == {"web"}
 
 
+def test_a_refused_wildcard_reserves_no_new_names(tenants: Tenants) -> None:
+    zone = f"zone.{tenants.domain}"
+    tenants.apply(tenants.ingress("old", f"old.{zone}"))
+    tenants.traffic.until_status(200, f"old.{zone}")
+    tenants.attack(tenants.ingress("wild", f"*.{zone}", service="evil"))
+    tenants.settled()
+
+    tenants.apply(tenants.ingress("new", f"new.{zone}"))
+
+    assert tenants.traffic.until_status(200, f"new.{zone}").pod == "web"
+    assert tenants.traffic.send(f"other.{zone}").status == 404
+
+
 USERS, PATHS = 1500, 60
 MOST_WRITTEN = 2 * 2**20
 """Bytes of records that one edit of a Secret of 50 kB may change."""
