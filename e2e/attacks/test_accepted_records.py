@@ -274,7 +274,7 @@ def configured(real: RemoteGateway | None) -> Iterator[dict[str, Any]]:
 
 
 def refused_ids(real: RemoteGateway | None, bodies: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Return the ids of the routes that a real gateway rejects: it knows more rules than those that were recorded."""
+    """Return the ids of the routes that a real gateway rejects: it knows more rules than the recorded ones."""
     if real is None:
         return set()
     errors = validated(real, "routes", [{"id": id_, **each} for id_, each in bodies.items()])

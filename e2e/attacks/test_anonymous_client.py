@@ -163,7 +163,7 @@ def test_no_way_to_write_a_path_gets_past_an_allow_list(tenants: Tenants) -> Non
 
 
 def raw(tenants: Tenants, host: str, path: str, *, method: str = "GET", version: str = "1.1") -> str:
-    """Send a request as it is; return the path that the Pod received, normalized by nobody; empty without a Pod."""
+    """Send a request as it is; return the path that the Pod received, not normalized; empty without a Pod."""
     line = f"{method} {path.format(host=host)} HTTP/{version}\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     with socket.create_connection(tenants.traffic.address, timeout=TIMEOUT) as connection:
         connection.sendall(line.encode("latin-1"))

@@ -15,7 +15,7 @@ from e2e.attacks.values import SLOW_TO_MATCH, UNUSABLE
 from e2e.cluster.client import Manifest, wait_until
 
 MIRROR = "10.244.0.77"
-"""The address of a server of somebody else, which a tenant may not reach."""
+"""The address of another team's server, which a tenant may not reach."""
 
 
 def test_no_annotation_keeps_the_controller_busy(tenants_of_own: Tenants) -> None:
@@ -36,7 +36,7 @@ def test_no_annotation_keeps_the_controller_busy(tenants_of_own: Tenants) -> Non
 
 @contextmanager
 def listening(address: str) -> Iterator[list[str]]:
-    """Serve an address of somebody else; provides the request lines that arrive there."""
+    """Serve an address of another team; provides the request lines that arrive there."""
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -236,7 +236,7 @@ MOST_WRITTEN = 2 * 2**20
 
 
 def test_an_edit_of_a_password_file_is_not_written_to_every_path(tenants: Tenants) -> None:
-    """Otherwise a few edits fill the storage of the gateway for everybody."""
+    """Otherwise a few edits fill the storage of the gateway for every team."""
     host = f"users.{tenants.domain}"
     paths = [f"/p{number}" for number in range(PATHS)]
     tenants.attack(password_file("first"))
@@ -264,7 +264,7 @@ def is_complete(records: Mapping[tuple[str, str], str], user: str) -> bool:
 
 
 def written(tenants: Tenants, host: str) -> Mapping[tuple[str, str], str]:
-    """Return the records of a host and those that may contain its users, without the times of the gateway."""
+    """Return the records of a host, and the records that may contain its users, without the times of the gateway."""
     kept = {}
     for kind in ("routes", "plugin_configs", "services", "consumers"):
         for id_, body in tenants.installation.gateway.records(kind).items():

@@ -1,4 +1,4 @@
-"""A tenant who may create HTTPRoutes and ListenerSets: hosts, Services and paths of somebody else."""
+"""A tenant who may create HTTPRoutes and ListenerSets: hosts, Services and paths of other teams."""
 
 from __future__ import annotations
 

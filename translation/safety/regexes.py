@@ -1,7 +1,7 @@
 r"""How much work a regular expression of a tenant causes in a gateway (APISIX 3.18: PCRE2, `lua_regex_match_limit`).
 
 The limit counts the steps from one position of the text. A gateway tries every position, and comparisons of a
-backreference do not count: with a path of 7 kB, `(a*)\1[bc]` takes 26 s and `a{0,1000}a{0,1000}[bc]` 17 s, while the
+backreference are not limited: with a path of 7 kB, `(a*)\1[bc]` takes 26 s and `a{0,1000}a{0,1000}[bc]` 17 s, while the
 worker serves no other team. A pattern that begins with `^` has one position, which takes less than a second.
 """
 
@@ -53,7 +53,7 @@ class _Cost:
         choices: The number of ways to match the other repetitions.
         is_nested: Whether a group with repetitions or alternatives is repeated, or the choices are many.
         is_anchored: Whether it can match at one position only.
-        is_unbounded: Whether the limit of a gateway does not count its work.
+        is_unbounded: Whether the limit of a gateway does not apply to its work.
     """
 
     free: int = 0

@@ -150,7 +150,7 @@ def check(found: World, wishes: Iterable[Wish], *, nginx: bool) -> None:
     kept = {wish.namespace for wish in wishes if wish.broken}
     for host in ASKED:
         want = owner(host, wishes, nginx=nginx)
-        # An object that cannot be translated keeps its records for hosts that nobody owns.
+        # An object that cannot be translated keeps its records for hosts without an owner.
         permitted = {want, ""} if want else {"", *kept}
         for path in ("/", "/login", "/login/x", "/other"):
             asked = choose(ProbeRequest("GET", "http", host, path), routes).candidates

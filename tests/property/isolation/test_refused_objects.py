@@ -117,7 +117,7 @@ def keeps_its_place(found: World, item: CustomObject) -> bool:
 
 
 def dependent(found: World, key: ObjectKey) -> set[ObjectKey]:
-    """Return the objects that name an object as their parent, and those that name one of them."""
+    """Return the objects that name an object as their parent, and the objects that name one of these."""
     children = {owner for owner in found.reports if key in parents(found, owner)}
     return children | {owner for owner in found.reports if not children.isdisjoint(parents(found, owner))}
 

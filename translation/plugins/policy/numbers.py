@@ -1,6 +1,6 @@
 """The largest numbers in plugins: how much of a gateway one small request may occupy.
 
-A gateway accepts any size of a buffer, a pool or a generated text, and any delay. It allocates and waits as told, also
+A gateway accepts any size of a buffer, a pool or a generated text, and any delay. It allocates and waits accordingly, also
 after the client has closed its connection, and its workers serve every team.
 """
 
