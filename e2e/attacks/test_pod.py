@@ -103,8 +103,8 @@ def test_slow_clients_delay_neither_probes_nor_reviews(tenants_under_review: tup
 def test_what_every_pod_may_read_names_no_tenant(path: str, tenants: Tenants) -> None:
     host = f"shop.{tenants.domain}"
     tenants.apply(tenants.ingress("shop", host))
-    tenants.attack(tenants.ingress("broken", host, service="evil", auth_url="http://127.0.0.1/"))
     tenants.traffic.until_status(200, host)
+    tenants.attack(tenants.ingress("broken", host, service="evil", auth_url="http://127.0.0.1/"))
     tenants.settled()
 
     status, text = tenants.installation.controller.probe(path)
