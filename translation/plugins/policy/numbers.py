@@ -1,7 +1,7 @@
 """The largest numbers in plugins: how much of a gateway one small request may occupy.
 
-A gateway accepts any size of a buffer, a pool or a generated text, and any delay. It allocates and waits accordingly, also
-after the client has closed its connection, and its workers serve every team.
+A gateway accepts any size of a buffer, a pool or a generated text, and any delay. It allocates and waits accordingly,
+also after the client has closed its connection, and its workers serve every team.
 """
 
 from __future__ import annotations
