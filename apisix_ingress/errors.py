@@ -4,6 +4,7 @@
 
     IngressError
     ├── ConfigError              not retried: the start fails with one line that says what to fix
+    │   └── NoCredentials        not retried: commands that do not need an API server continue without it
     ├── UsageError               not retried: a command got an invalid argument
     ├── KubeError                a response of the API server that no other class describes
     │   ├── KubeUnavailable      reflector, elector, status writer: after a jittered backoff

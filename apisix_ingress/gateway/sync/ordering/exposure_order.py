@@ -154,7 +154,8 @@ class ExposureOrder:
         known = slot.applied
         if not self._deletions.entries or slot.key.kind != "routes" or known is None:
             return True
-        level = self._level(known.body)
+        entry = self._deletions.entries.get(slot.key)
+        level = entry.level if entry is not None else self._level(known.body)  # its plugin config may be gone by now
         higher = self._deletions.present(_CLASSES[level + 1 :])
         waits = _Entry(level, _batch(slot), namespace, (*(known.hosts or ()), _ANY))
         return not (higher and self._deletions.defer(slot.key, waits, higher))

@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
+from apisix_ingress.gateway.sync.ordering.exposure_order import ExposureOrder
+from apisix_ingress.gateway.sync.records.slot import Delete
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
 from tests.unit.apisix_ingress.gateway.sync.stage import UPSTREAM_RECORD, FailingBackend, Play, Stage, on_stage
 from translation.closing import ABORT
+from translation.plugins.exposure import exposure
 
 HOST: dict[str, Any] = {"hosts": ["a.example"]}
 AUTH: dict[str, Any] = {"plugins": {"key-auth": {}}}
@@ -45,6 +49,20 @@ def test_routes_are_created_from_closed_to_open_and_deleted_from_open_to_closed(
         assert routes_of(stage) == [("put", name) for name in names] + [("delete", name) for name in reversed(names)]
 
     play(story())
+
+
+def test_a_delete_does_not_wait_for_itself_after_its_plugin_config_was_lost() -> None:
+    config = make_record(RecordKey("plugin_configs", "p1"), plugins={"cors": {}})
+    wanted, table = {config.key: config}, RecordTable()
+    order = ExposureOrder(table, wanted.get, exposure)
+    slot, record = table.slot(OPEN.key), route("a-open", plugin_config_id="p1")
+    table.write_started(slot, record)
+    table.write_succeeded(slot)
+    slot.order = Delete(0)
+    order.ordered(slot, None, "default")
+    del wanted[config.key]
+    assert order.may_delete(slot, "default")
+    assert order.is_clear
 
 
 @on_stage
