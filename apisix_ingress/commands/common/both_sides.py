@@ -5,16 +5,16 @@ Importing it is expensive: commands do so when they run. Problems of objects go 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from apisix_ingress.commands.common.manifests import read_whole_manifests
+from apisix_ingress.commands.common.manifests import load_whole, read_whole_manifests
 from apisix_ingress.commands.common.output import print_stderr
 from apisix_ingress.commands.common.setup import Step
 from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
 from apisix_ingress.diagnostics.collect.leader import own_namespace
 from apisix_ingress.diagnostics.collect.live_records import Snapshot, find_cluster, read_snapshot
-from apisix_ingress.diagnostics.collect.offline import complaints, follow_gateway, overlaid, settle, warnings
+from apisix_ingress.diagnostics.collect.offline import Outcome, complaints, follow_gateway, overlaid, settle, warnings
 from apisix_ingress.diagnostics.reports.diff import Wanted
 from apisix_ingress.errors import ConfigError, KubeError, KubeUnavailable, NoCredentials
 from apisix_ingress.kube.client.api import KubeApi
@@ -85,24 +85,28 @@ async def wanted_with_files(paths: Sequence[str], settings: Settings, cluster: s
         ConfigError: A file cannot be read, or the credentials are malformed.
         KubeError: As for `wanted_by_api`.
     """
-    manifests = read_whole_manifests(paths, settings)
+    loaded = load_whole(paths)
+    given = frozenset(item.meta.key for item in loaded.objects)
+    is_alone = False
     try:
         live, ledger = await _live_objects(settings, cluster)
     except NoCredentials:
         if settings.kubernetes.context:
             raise
-        print_stderr([*manifests.warnings(), *manifests.problems()])
-        outcome, known = manifests.outcome, frozenset(item.meta.key for item in manifests.loaded.objects)
-        return Wanted(outcome.wanted, outcome.owners, known=known), outcome.world
-    merged = settle(overlaid(live, manifests.loaded.objects), translation_options(settings))
-    given = {item.meta.key for item in manifests.loaded.objects}
-    shown = replace(
-        merged,
-        problems=tuple(each for each in merged.problems if each[0] in given),
-        left_out={key: why for key, why in merged.left_out.items() if key in given},
+        live, ledger, is_alone = [], None, True
+    outcome = settle(overlaid(live, loaded.objects), translation_options(settings))
+    shown = outcome if is_alone else _of_objects(outcome, given)
+    print_stderr([*warnings(shown, loaded), *complaints(shown, loaded)])
+    return Wanted(outcome.wanted, outcome.owners, ledger, given if is_alone else None), outcome.world
+
+
+def _of_objects(outcome: Outcome, keys: Collection[ObjectKey]) -> Outcome:
+    """Return an outcome without the problems of other objects."""
+    return replace(
+        outcome,
+        problems=tuple((key, problem) for key, problem in outcome.problems if key in keys),
+        left_out={key: why for key, why in outcome.left_out.items() if key in keys},
     )
-    print_stderr([*warnings(shown, manifests.loaded), *complaints(shown, manifests.loaded)])
-    return Wanted(merged.wanted, merged.owners, ledger), merged.world
 
 
 async def _live_objects(settings: Settings, cluster: str) -> tuple[list[KubeObject], frozenset[RecordKey] | None]:

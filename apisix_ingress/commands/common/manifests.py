@@ -41,14 +41,24 @@ def read_manifests(paths: Sequence[str], settings: Settings) -> Manifests:
     return Manifests(loaded, settle(loaded.objects, translation_options(settings)))
 
 
+def load_whole(paths: Sequence[str]) -> LoadResult:
+    """Read manifests for a comparison.
+
+    Raises:
+        ConfigError: A path does not exist, or a file cannot be read: missing objects would look like deletes.
+    """
+    loaded = load(paths)
+    if loaded.errors:
+        errors = "\n".join(map(str, loaded.errors))
+        raise ConfigError(f"{errors}\nthe comparison requires all objects: correct these files")
+    return loaded
+
+
 def read_whole_manifests(paths: Sequence[str], settings: Settings) -> Manifests:
     """Read and translate manifests for a comparison.
 
     Raises:
-        ConfigError: A file cannot be read: missing objects would look like deletes.
+        ConfigError: As for `load_whole`.
     """
-    found = read_manifests(paths, settings)
-    if found.loaded.errors:
-        errors = "\n".join(map(str, found.loaded.errors))
-        raise ConfigError(f"{errors}\nthe comparison requires all objects: correct these files")
-    return found
+    loaded = load_whole(paths)
+    return Manifests(loaded, settle(loaded.objects, translation_options(settings)))
