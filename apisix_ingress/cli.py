@@ -42,6 +42,13 @@ def main() -> None:
         _flush()
 
 
+def complete_kubectl() -> None:
+    """Complete a command line of the kubectl plugin; kubectl runs this as `kubectl_complete-apisix_ingress`."""
+    from apisix_ingress.commands.app import complete_for_kubectl
+
+    complete_for_kubectl(sys.argv[1:])
+
+
 def _handle_sigterm() -> None:
     """Exit on SIGTERM also as PID 1, for which the kernel ignores the signal unless the process handles it.
 

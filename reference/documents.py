@@ -153,8 +153,9 @@ class ObjectState(_Model):
 
     object: Reference
     state: Literal["ok", "failed", "waiting", "pending"]
-    reason: str
+    reason: str = Field(description="A word such as ServiceNotFound; with several problems, that of the first.")
     message: str
+    since: str = Field(description="When the condition became what it is, as RFC 3339; empty if it is not known.")
 
 
 class Unread(_Model):
@@ -271,10 +272,64 @@ class Tree(_Model):
     streams: list[TreeStream]
 
 
+class Backend(_Model):
+    """An upstream of a host."""
+
+    name: str
+    nodes: int
+
+
+class HostCertificate(_Model):
+    """The certificate that TLS clients of a host get."""
+
+    validity: str
+    expires: str = Field(description="As RFC 3339; empty if the certificate cannot be read.")
+    secret: Reference | None
+
+
+class HostState(_Model):
+    """A host."""
+
+    host: str = Field(description="`*` for routes of every host.")
+    state: str
+    since: str = Field(description="Since when the first of its objects fails, as RFC 3339; empty if none does.")
+    routes: int
+    backends: list[Backend]
+    certificate: HostCertificate | None
+    objects: list[Reference]
+
+
+class Hosts(_Model):
+    """`hosts -o json`."""
+
+    hosts: list[HostState]
+
+
+class RecordChange(_Model):
+    """The latest change of a record in a gateway cluster."""
+
+    at: str = Field(description="As RFC 3339.")
+    change: Literal["created", "updated", "deleted"]
+    cluster: str
+    record: str = Field(description="Kind and id, such as routes/46eb0e41.")
+    name: str
+    times: int = Field(description="How often the record changed in the last hour.")
+    object: Reference | None
+    words: list[str] = Field(description="What changed, in sentences; empty if it is not known.")
+
+
+class Changes(_Model):
+    """`changes -o json`."""
+
+    changes: list[RecordChange]
+
+
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "adopt": Adopt,
+    "changes": Changes,
     "diff": Diff,
     "doctor": Doctor,
+    "hosts": Hosts,
     "lint": Lint,
     "orphans": Orphans,
     "status": Status,

@@ -22,6 +22,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "A running cluster and its gateways": {
         "status": "cluster.status",
+        "hosts": "cluster.hosts",
+        "changes": "cluster.changes",
+        "dashboard": "cluster.dashboard",
         "doctor": "cluster.doctor",
         "tree": "cluster.tree",
         "explain": "gateways.explain",
@@ -92,7 +95,17 @@ def run_program(words: Sequence[str], program: str) -> None:
     elif words[0].startswith("-"):
         end_with(UsageMistake(f"No such option: {words[0]}"), program)
     else:
-        end_with(UsageMistake(f"No such command '{words[0]}'."), program)
+        from apisix_ingress.model.formats.near_words import did_you_mean
+
+        advice = did_you_mean(words[0], MODULES)
+        end_with(UsageMistake(f"No such command '{words[0]}'." + (f" D{advice[1:]}" if advice else "")), program)
+
+
+def complete_for_kubectl(words: Sequence[str]) -> None:
+    """Print what follows the words after `kubectl apisix-ingress`, for kubectl's completion."""
+    from apisix_ingress.commands.arguments.completion import answer_kubectl
+
+    _print(answer_kubectl(words, tuple(MODULES), load))
 
 
 def _call(command: Command, words: Sequence[str], program: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from apisix_ingress.errors import UsageError
+from apisix_ingress.model.formats.near_words import did_you_mean
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 
@@ -18,10 +19,16 @@ def find_kind(text: str, kinds: Iterable[str]) -> str:
     kinds = tuple(kinds)
     word = text.lower()
     for kind in kinds:
-        row = RESOURCES[kind]
-        if word and word in (kind.lower(), row.plural, row.short):
+        if word in map(str.lower, kind_names(kind)):
             return kind
-    raise UsageError(f"unknown kind {text!r}; use one of {', '.join(kinds)}")
+    advice = did_you_mean(text, (name for kind in kinds for name in kind_names(kind)))
+    raise UsageError(f"unknown kind {text!r}; {advice or 'use one of ' + ', '.join(kinds)}")
+
+
+def kind_names(kind: str) -> tuple[str, ...]:
+    """Return the words by which users name a kind: its name, its plural and its short name, if it has one."""
+    row = RESOURCES[kind]
+    return tuple(filter(None, (kind, row.plural, row.short)))
 
 
 def parse_object(kind: str, name: str, kinds: Iterable[str]) -> ObjectKey:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from apisix_ingress.diagnostics.reports.ages import in_words
 from apisix_ingress.model.json import JsonObject
 
 _TONES: Mapping[str, tuple[str, ...]] = {
@@ -83,8 +84,6 @@ _LOGO = (
 )
 _COLOURS = {"good": "#3346c2", "busy": "#3346c2", "idle": "#56637a", "warn": "#b06a00", "bad": "#c62839"}
 
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
 
 def tone(state: str) -> str:
     """Return the tone of a state."""
@@ -111,7 +110,4 @@ def relative(text: str, now: datetime) -> str:
     """Return how long ago a time is, or how far ahead, in its largest unit."""
     moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     seconds = round((now - moment).total_seconds())
-    size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
-    number = abs(seconds) // size
-    words = f"{number} days" if unit == "d" and number > 1 else "1 day" if unit == "d" else f"{number} {unit}"
-    return f"in {words}" if seconds < 0 else f"{words} ago"
+    return f"in {in_words(-seconds)}" if seconds < 0 else f"{in_words(seconds)} ago"

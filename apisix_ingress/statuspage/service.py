@@ -153,6 +153,7 @@ class StatusPage:
             data, _, status = await self._look(view, request)
             if name == "explain":
                 data = with_references(data.get("document")) or {"error": data["error"] or NO_URL}
+            data = {"replica": replica(self._facts), **data}
             if name == "record" and status == 200:
                 texts, data = data["texts"], {key: value for key, value in data.items() if key != "texts"}
                 if request.query.get("format") == "yaml":

@@ -31,8 +31,15 @@ _CLI_HEAD = f"""{_GENERATED}
 findings, 1 that the command found something, 2 that it failed; the section of each command has the details.
 Where the package does not install the plugin, link the program as `kubectl-apisix_ingress` in a folder of `PATH`.
 
+A flag means the same everywhere: `--cluster` names a gateway cluster, `--live` reads objects of the API server,
+`--url` asks the leader, `--timeout` limits the whole command, `-f` reads manifests, `-o` selects a format and
+`--write` names a file or folder.
+
 Colours appear on a terminal only, and not if `NO_COLOR` is set. `apisix-ingress --install-completion` installs shell
-completion for bash, zsh or fish. A gateway's address and key come from `--config`, the environment
+completion for bash, zsh or fish: commands, options, kinds, problem codes and hosts. The completion of kubectl includes
+the plugin if `kubectl_complete-apisix_ingress` is in a folder of `PATH`; the package installs it there.
+
+A gateway's address and key come from `--config`, the environment
 (`APISIX_INGRESS_CLUSTERS__0__ADMIN_URL`, `…__ADMIN_KEY`) or the options; later ones override earlier ones.
 
 The documents of `-o json` have JSON Schemas: `docs/reference/schemas/COMMAND.json`. Later versions may add fields. A

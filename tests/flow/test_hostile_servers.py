@@ -64,11 +64,11 @@ async def test_a_command_does_not_wait_forever_for_a_gateway(command: str, name:
     files = ("-f", str(QUICKSTART))
     arguments = {"explain": ("web.example.org/",), "adopt": ("routes/1", *files)}.get(command, files)
     async with endless(name) as place:
-        admin = ("--admin-url", f"http://{place}/apisix/admin", "--admin-key", "of-a-test", "--deadline", "400ms")
+        admin = ("--admin-url", f"http://{place}/apisix/admin", "--admin-key", "of-a-test", "--timeout", "400ms")
         got = await asyncio.wait_for(cli.beside(command, *arguments, *admin), BOUND)
     assert (got.returncode, got.stdout) == (2, "")
     assert "not finished within 0.4 s" in got.stderr
-    assert "increase --deadline" in got.stderr
+    assert "increase --timeout" in got.stderr
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ async def test_a_command_does_not_wait_forever_for_an_api_server(command: str, n
     more = {
         "bundle": ("-o", "json"),
         "lint": (str(QUICKSTART), "--live"),
-        "verify": ("127.0.0.1:9", "127.0.0.1:9", "--cluster"),
+        "verify": ("127.0.0.1:9", "127.0.0.1:9", "--live"),
     }
     async with endless(name) as place:
         cli.write("kubeconfig", KUBECONFIG.format(url=f"http://{place}"))
-        options = ("--kubeconfig", "kubeconfig", "--deadline", "400ms")
+        options = ("--kubeconfig", "kubeconfig", "--timeout", "400ms")
         got = await asyncio.wait_for(cli.beside(command, *more.get(command, ()), *options), BOUND)
     assert (got.returncode, got.stdout) == (2, "")
     assert "not finished within 0.4 s" in got.stderr
@@ -127,6 +127,6 @@ async def test_a_command_does_not_follow_a_redirect_of_a_controller(status: int,
 async def test_verify_treats_an_endless_response_as_missing(name: str, cli: Cli) -> None:
     async with endless(name) as place:
         cli.write("requests", f"http://{place}/page\n")
-        options = ("--requests", "requests", "--timeout", "200ms")
+        options = ("--requests", "requests", "--request-timeout", "200ms")
         status, document = await asyncio.wait_for(cli.json("verify", place, place, *options), BOUND)
     assert (status, document["requests"], document["different"]) == (0, 1, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,15 @@ class BadParameter(UsageError):
     """A check rejected the value of a parameter; the message gives the reason."""
 
 
+Complete = Callable[[Sequence[str]], Iterable[str]]
+"""Returns the values that shells offer, given the words of the command before the value."""
+
+
+def no_words(before: Sequence[str]) -> Iterable[str]:
+    """Offer nothing."""
+    return ()
+
+
 class Option:
     """An option; without names, it is called as the function's parameter."""
 
@@ -28,6 +37,7 @@ class Option:
         check: Callable[[str], object] | None = None,
         words: Sequence[str] = (),
         limits: tuple[float | None, float | None] = (None, None),
+        complete: Complete = no_words,
     ) -> None:
         """Declare an option.
 
@@ -38,9 +48,11 @@ class Option:
             check: Raises `BadParameter` for a value that is not accepted.
             words: The only values that are accepted.
             limits: The smallest and the largest accepted number.
+            complete: What shells offer; by default `words`.
         """
         self.names, self.metavar, self.help = names, metavar, help
         self.check, self.words, self.limits = check, tuple(words), limits
+        self.complete: Complete = (lambda before: self.words) if self.words else complete
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,7 @@ class Argument:
 
     metavar: str
     help: str = ""
+    complete: Complete = no_words
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
         return None
     unknown = [word for word in others if word.startswith("-") and word != "-"]
     if unknown:
-        raise UsageMistake(f"No such option: {unknown[0].partition('=')[0]}")
+        raise UsageMistake(_unknown_option(unknown[0].partition("=")[0], command))
     given |= _positional(command, [*others, *words[end + 1 :]])
     return {each.name: _value(each, given[each.name]) for each in command.parameters}
 
@@ -98,6 +98,13 @@ def _add(parser: argparse.ArgumentParser, option: Parameter) -> None:
         parser.add_argument(*option.names, dest=option.name, action="store_true")
     else:
         parser.add_argument(*option.names, dest=option.name, action="append" if option.is_list else "store")
+
+
+def _unknown_option(name: str, command: Command) -> str:
+    from apisix_ingress.model.formats.near_words import did_you_mean
+
+    advice = did_you_mean(name, (each for option in command.options for each in option.names))
+    return f"No such option: {name}" + (f"; {advice}" if advice else "")
 
 
 def _misused(error: argparse.ArgumentError) -> str:

@@ -9,22 +9,23 @@ from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     fail,
+    one_of,
     print_json,
 )
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
 
-FileOption = Annotated[
-    str, Option("--output", "-o", metavar="FILE|json", help="Path of the archive; json: print its files instead.")
-]
+FileOption = Annotated[Path, Option("--write", metavar="FILE", help="Path of the archive.")]
+FormatOption = Annotated[str, one_of(("zip", "json"), description="zip: write an archive; json: print its files.")]
 ForceOption = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
 
 @connects()
 def bundle(
-    output: FileOption = "apisix-ingress-bundle.zip",
+    write: FileOption = Path("apisix-ingress-bundle.zip"),
     force: ForceOption = False,
+    output: FormatOption = "zip",
     *,
     connection: Connection,
 ) -> None:
@@ -38,17 +39,16 @@ def bundle(
     Exit 0 on success, 2 on an error.
 
     Examples:
-        apisix-ingress bundle --config config.yaml -o bundle.zip
+        apisix-ingress bundle --config config.yaml --write bundle.zip
     """
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.reports.bundle import LOGS, check_target, collect, write_bundle
 
-    path = Path(output)
-    if output != "json" and path.exists() and not force:
-        fail(f"{path} exists: choose another name with -o, or use --force")
+    if output != "json" and write.exists() and not force:
+        fail(f"{write} exists: choose another name with --write, or use --force")
     settings = connection.settings()
     if output != "json":
-        check_target(path)
+        check_target(write)
 
     async def gather(step: Step) -> dict[str, str]:
         async with api_server(settings) as api:
@@ -58,6 +58,6 @@ def bundle(
     if output == "json":
         print_json({name: files[name] for name in sorted(files)})
     else:
-        write_bundle(path, files, force=force)
-        print(f"{path}: {len(files)} files")
+        write_bundle(write, files, force=force)
+        print(f"{write}: {len(files)} files")
         print(f"Attach the logs of the controller too: {LOGS.format('NAMESPACE')}")

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.completions import complete_kinds
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
@@ -33,7 +34,7 @@ NamespaceOption = Annotated[
 ]
 KindOption = Annotated[
     list[str] | None,
-    Option("--kind", metavar="KIND", help="Only this kind: Ingress, ar, …; may be repeated."),
+    Option("--kind", metavar="KIND", help="Only this kind: Ingress, ar, …; may be repeated.", complete=complete_kinds),
 ]
 AllOption = Annotated[bool, Option("--all", "-a", help="Also list objects without a problem.")]
 WatchOption = Annotated[bool, Option("--watch", "-w", help="Repeat until interrupted.")]
@@ -52,8 +53,8 @@ def status(
 ) -> None:
     """Show gateways, objects that need attention, and the leader.
 
-    It reads the API server and the gateways. With --url it reads them from a running controller instead, which needs
-    neither kubeconfig nor admin key; use `kubectl port-forward` to reach one.
+    It reads the API server and the gateways. With --url, the leader answers instead, which needs neither kubeconfig nor
+    admin key; `apisix-ingress dashboard` prints its address.
 
     Exit 0 if everything is healthy, 1 if not, 2 on an error.
 
@@ -98,13 +99,14 @@ def _of_controller(url: str, only: Filter, connection: Connection) -> JsonObject
 
 def _print(document: JsonObject, output: str, *, is_repeated: bool) -> None:
     from apisix_ingress.diagnostics.reports.status_table import status_lines
+    from apisix_ingress.runtime.clock import MonotonicClock
 
     if output == Report.json:
         print_json(document)
         return
     if is_repeated and sys.stdout.isatty():
         sys.stdout.write(_CLEAR)
-    print_painted(status_lines(document))
+    print_painted(status_lines(document, MonotonicClock().now()))
     sys.stdout.flush()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.commands.common.completions import complete_hosts_and_kinds
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ManifestsOption,
     Report,
     ReportOption,
+    RunningOption,
     fail,
     print_stderr,
 )
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
 
 WhatArgument = Annotated[
     str,
-    Argument(metavar="HOST|KIND", help="A host, or a kind of object; default: everything."),
+    Argument(
+        metavar="HOST|KIND",
+        help="A host, or a kind of object; default: everything.",
+        complete=complete_hosts_and_kinds,
+    ),
 ]
 NameArgument = Annotated[str, Argument(metavar="NAMESPACE/NAME", help="Name of the object.")]
 DotOption = Annotated[bool, Option("--dot", help="Print a Graphviz graph.")]
@@ -38,19 +44,22 @@ def tree(
     filename: ManifestsOption = None,
     dot: DotOption = False,
     mermaid: MermaidOption = False,
+    url: RunningOption = "",
     output: ReportOption = Report.text,
     *,
     connection: Connection,
 ) -> None:
     """Draw hosts, routes, upstreams and pods with their owners.
 
-    The tree shows the desired state; use status and diff to compare it with the gateways.
+    The tree shows the desired state; use status and diff to compare it with the gateways. Objects come from the API
+    server, from manifests (-f) or from the leader (--url), which does not know the names of Pods.
 
     Exit 0 if something matches, 1 if nothing does, 2 on an error.
 
     Examples:
         apisix-ingress tree shop.example.org
         apisix-ingress tree ApisixRoute shop/web --mermaid
+        apisix-ingress tree --url http://localhost:8080
     """
     from apisix_ingress.diagnostics.reports.tree import tree_document
     from apisix_ingress.diagnostics.reports.tree_render import dot_lines, mermaid_lines, text_lines
@@ -58,8 +67,7 @@ def tree(
     if dot and mermaid:
         fail("--dot and --mermaid are mutually exclusive")
     host, about = _requested(what, name)
-    settings = connection.settings()
-    wanted = _of_files(filename, settings) if filename else connection.run(lambda step: _of_api(settings, step))
+    wanted = _wanted(filename, url, connection)
     document = tree_document(wanted, host=host, about=about)
     is_empty = not (document["hosts"] or document["streams"])
     if is_empty:
@@ -68,8 +76,21 @@ def tree(
     print_report(document, lines, output)
     if is_empty:
         about_what = f" for {about or host}" if about or host else ""
-        print_stderr([f"no routes{about_what}"])
+        advice = _similar(host, wanted)
+        print_stderr([f"no routes{about_what}{f'; {advice}' if advice else ''}"])
     raise SystemExit(EXIT_FOUND if is_empty else 0)
+
+
+def _wanted(paths: list[str] | None, url: str, connection: Connection) -> Wanted:
+    """Return the records of manifests, of a running controller or of the API server."""
+    if paths and url:
+        fail("--url cannot be combined with -f")
+    if url:
+        from apisix_ingress.diagnostics.collect.running_controller import read_wanted
+
+        return connection.run(lambda step: read_wanted(url))
+    settings = connection.settings()
+    return _of_files(paths, settings) if paths else connection.run(lambda step: _of_api(settings, step))
 
 
 def _requested(what: str, name: str) -> tuple[str, ObjectKey | None]:
@@ -78,6 +99,14 @@ def _requested(what: str, name: str) -> tuple[str, ObjectKey | None]:
     from apisix_ingress.model.kinds.table import RESOURCES
 
     return ("", parse_object(what, name, RESOURCES)) if name else (what, None)
+
+
+def _similar(host: str, wanted: Wanted) -> str:
+    """Return a question that names the host most similar to one without routes, or an empty string."""
+    from apisix_ingress.diagnostics.reports.tree import tree_document
+    from apisix_ingress.model.formats.near_words import did_you_mean
+
+    return did_you_mean(host, (each["host"] for each in tree_document(wanted)["hosts"])) if host else ""
 
 
 def _check_host(word: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Argument, BadParameter, Option
+from apisix_ingress.commands.common.completions import complete_kinds_with_conditions
 from apisix_ingress.commands.common.connection import Connection, check_duration, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
     from apisix_ingress.model.keys import ObjectKey
 
-KindArgument = Annotated[str, Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …")]
+KindArgument = Annotated[
+    str, Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …", complete=complete_kinds_with_conditions)
+]
 NameArgument = Annotated[str, Argument(metavar="NAMESPACE/NAME", help="Namespace and name of the object.")]
 
 

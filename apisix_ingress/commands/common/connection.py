@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEADLINE = "2m"
-"""The default of --deadline."""
+"""The default of --timeout."""
 
 ContextOption = Annotated[str | None, Option("--context", metavar="NAME", help="Context of the kubeconfig.")]
 CaFileOption = Annotated[
@@ -56,7 +56,7 @@ def check_duration(text: str) -> None:
 DeadlineOption = Annotated[
     str | None,
     Option(
-        "--deadline",
+        "--timeout",
         metavar="DURATION",
         help=f"Time limit for reading the API server and gateways; default {DEADLINE}.",
         check=check_duration,

@@ -61,7 +61,7 @@ RunningOption = Annotated[
     Option(
         "--url",
         metavar="URL",
-        help="Query the controller at this address, e.g. http://localhost:8080.",
+        help="Query the leader at this address, e.g. http://localhost:8080.",
     ),
 ]
 """The running controller that a command asks instead of the API server and the gateways."""

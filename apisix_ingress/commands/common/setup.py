@@ -79,7 +79,7 @@ async def _limited(work: Callable[[Step], Coroutine[Any, Any, T]], show: Step, d
             raise
     raise IngressError(
         f"{current}: not finished within {deadline:g} s: a server is too slow, or its response does not end; check the"
-        " address, or increase --deadline"
+        " address, or increase --timeout"
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.commands.common.completions import complete_hosts
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
     from apisix_ingress.model.json import JsonObject
 
-UrlArgument = Annotated[str, Argument(metavar="URL", help="https://host/path, host/path or /path.")]
+UrlArgument = Annotated[
+    str, Argument(metavar="URL", help="https://host/path, host/path or /path.", complete=complete_hosts)
+]
 HeadersOption = Annotated[
     list[str] | None,
     Option("--header", "-H", metavar="'NAME: VALUE'", help="A request header; may be repeated."),
@@ -54,8 +57,8 @@ def explain(
     """Show what response a request gets, and why.
 
     With -f, the routes come from manifests, otherwise from a gateway. With --config or --kubeconfig, the objects of the
-    API server are read too, which explains missing routes. With --url, a running controller answers instead, which
-    needs neither kubeconfig nor admin key; use `kubectl port-forward` to reach one.
+    API server are read too, which explains missing routes. With --url, the leader answers instead, which needs neither
+    kubeconfig nor admin key; `apisix-ingress dashboard` prints its address.
 
     Exit 0 if a route handles the request, 1 if the gateway responds with 404, 502 or 503 or if the result depends on
     conditions that only the gateway can evaluate, 2 on an error.

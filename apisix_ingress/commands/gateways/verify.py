@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
-from apisix_ingress.commands.common.connection import Connection, connects
+from apisix_ingress.commands.common.connection import Connection, check_duration, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ManifestsOption,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PORTS = "HOST[:HTTP_PORT[,HTTPS_PORT]]"
 OldArgument = Annotated[str, Argument(metavar="OLD", help=f"The gateway in use: {_PORTS}; default ports 80, 443.")]
 NewArgument = Annotated[str, Argument(metavar="NEW", help="The gateway to compare, in the same form.")]
-ClusterOption = Annotated[bool, Option("--cluster", help="Take the Ingresses from the API server.")]
+LiveOption = Annotated[bool, Option("--live", help="Take the Ingresses from the API server.")]
 RequestsOption = Annotated[
     list[Path] | None,
     Option(
@@ -55,7 +55,9 @@ SamplesOption = Annotated[
 LimitOption = Annotated[
     int, Option(limits=(1, None), metavar="NUMBER", help="Maximum number of distinct requests per round.")
 ]
-TimeoutOption = Annotated[str, Option(metavar="DURATION", help="Timeout; a request takes at most twice as long.")]
+RequestTimeoutOption = Annotated[
+    str, Option(metavar="DURATION", help="Timeout of a connection and of a response, each.", check=check_duration)
+]
 HeaderOption = Annotated[
     str,
     Option("--backend-header", metavar="NAME", help="Response header that identifies the backend."),
@@ -81,7 +83,7 @@ def verify(
     old: OldArgument,
     new: NewArgument,
     filename: ManifestsOption = None,
-    cluster: ClusterOption = False,
+    live: LiveOption = False,
     ingress_class: ClassOption = "",
     requests: RequestsOption = None,
     access_log: LogOption = None,
@@ -91,7 +93,7 @@ def verify(
     concurrency: ConcurrencyOption = 4,
     samples: SamplesOption = 200,
     limit: LimitOption = 5000,
-    timeout: TimeoutOption = "10s",
+    request_timeout: RequestTimeoutOption = "10s",
     backend_header: HeaderOption = "",
     backend_field: FieldOption = "",
     ignore_header: IgnoreOption = None,
@@ -103,7 +105,7 @@ def verify(
 ) -> None:
     """Compare the responses of two gateways.
 
-    Requests come from Ingresses (-f or --cluster), from access logs and from files; each is sent to both gateways.
+    Requests come from Ingresses (-f or --live), from access logs and from files; each is sent to both gateways.
     Values that vary from one request to the next are found by repetition and not reported. With --watch, the page of
     --html is updated after each round, and after Ctrl-C the report covers the complete rounds.
 
@@ -111,7 +113,7 @@ def verify(
 
     Examples:
         apisix-ingress verify 10.0.0.1 10.0.0.2 -f ingresses/ --html report.html
-        apisix-ingress verify 10.0.0.1 10.0.0.2:8080 --cluster --watch 10m
+        apisix-ingress verify 10.0.0.1 10.0.0.2:8080 --live --watch 10m
     """
     from apisix_ingress.model.formats.duration import parse_duration
     from apisix_ingress.verify.report import Summary, lines, page
@@ -121,7 +123,7 @@ def verify(
     if methods not in ("safe", "all"):
         fail(f"--methods {methods}: must be safe or all")
     summary = Summary(_address(old), _address(new))
-    items = [*_of_files(filename or []), *(_of_api(connection) if cluster else ())]
+    items = [*_of_files(filename or []), *(_of_api(connection) if live else ())]
     sources = [
         _of_ingresses([item for item in items if ingress_class in ("", written_class(item))], samples),
         *(_of_requests(path) for path in requests or []),
@@ -129,10 +131,14 @@ def verify(
     ]
     probes = _chosen(chain.from_iterable(sources), summary, every_method=methods == "all", limit=limit)
     if not probes:
-        fail("no requests: add Ingresses with -f or --cluster, or use --requests or --access-log")
+        fail("no requests: add Ingresses with -f or --live, or use --requests or --access-log")
     named = bool(backend_header or backend_field)
     options = Options(rate, concurrency, frozenset(name.lower() for name in ignore_header or ()), named)
-    client = {"timeout": parse_duration(timeout), "backend_header": backend_header, "backend_field": backend_field}
+    client = {
+        "timeout": parse_duration(request_timeout),
+        "backend_header": backend_header,
+        "backend_field": backend_field,
+    }
     duration = parse_duration(watch) if watch else 0.0
 
     def finished() -> None:

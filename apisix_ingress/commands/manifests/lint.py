@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.completions import complete_codes
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
@@ -37,6 +38,7 @@ SuppressOption = Annotated[
         "--suppress",
         metavar="CODE[=OBJECT]",
         help="Suppress findings; may be repeated. OBJECT as 'ApisixRoute default/web'.",
+        complete=complete_codes,
     ),
 ]
 FindingsOption = Annotated[str, one_of(("text", "json", "sarif", "github"))]

@@ -1,4 +1,4 @@
-"""The leader according to the Lease: its holder, and the time since the last renewal."""
+"""The leader according to the Lease: its holder, its Pod, and the time since the last renewal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from apisix_ingress.errors import KubeError, KubeNotFound
+from apisix_ingress.errors import IngressError, KubeError, KubeForbidden, KubeNotFound
 from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.settings import KubernetesSettings
 
@@ -52,6 +53,62 @@ async def see_lease(api: KubeApi, settings: KubernetesSettings, now: datetime) -
     except KubeError as error:
         return SeenLease(name, namespace, "unreadable", problem=str(error))
     return lease_of(raw, now)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderPod:
+    """The Pod of the leader."""
+
+    namespace: str
+    name: str
+
+
+async def find_leader(api: KubeApi, settings: KubernetesSettings, now: datetime) -> LeaderPod:
+    """Return the Pod of the leader; unless the namespace of the Lease is configured, search every namespace for it.
+
+    Raises:
+        IngressError: There is no leader, it is not a Pod, or it cannot be read.
+    """
+    lease = await see_lease(api, settings, now)
+    if lease.state == "absent" and not settings.election.namespace:
+        lease = await _search_lease(api, lease, now)
+    where = f"Lease {lease.namespace}/{lease.name}"
+    match lease.state:
+        case "held":
+            pod = lease.holder.rpartition("_")[0]
+            if _POD.fits(pod):
+                return LeaderPod(lease.namespace, pod)
+            raise IngressError(f"{where}: its holder {lease.holder!r} is not a Pod: {_FORWARD}")
+        case "off":
+            raise IngressError(f"leader election is disabled: {_FORWARD}")
+        case "absent":
+            raise IngressError(f"{where} does not exist: set --controller-namespace to the namespace of the controller")
+        case "unreadable":
+            raise IngressError(f"{where}: {lease.problem}; {_FORWARD}")
+    raise IngressError(f"{where}: no replica leads, so nothing is written to the gateways: check the controller's Pods")
+
+
+_POD = ValuePattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", 253)
+"""The name of a Pod; the holder of a Lease is a Pod's name and a random suffix."""
+
+_FORWARD = "forward the port of the controller with `kubectl port-forward`, and use --url"
+
+
+async def _search_lease(api: KubeApi, absent: SeenLease, now: datetime) -> SeenLease:
+    """Return the Lease of this name in any namespace; `absent` if these credentials may not list Leases."""
+    try:
+        page = await api.page(f"{LEASES}/leases", limit=_MOST_LEASES, fields=f"metadata.name={absent.name}")
+    except KubeForbidden:
+        return absent
+    found = [lease_of(raw, now) for raw in page.items]
+    if len(found) > 1:
+        names = ", ".join(sorted(each.namespace for each in found))
+        raise IngressError(f"Lease {absent.name} exists in several namespaces: set --controller-namespace: {names}")
+    return found[0] if found else absent
+
+
+_MOST_LEASES = 20
+"""Leases that are read; a second one is an error anyway."""
 
 
 def lease_of(raw: JsonObject, now: datetime) -> SeenLease:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from apisix_ingress.diagnostics.reports.status import Filter
+from apisix_ingress.diagnostics.reports.tree import Wanted
 from apisix_ingress.errors import IngressError, UsageError
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.runtime.tasks import in_daemon
 
 SECONDS = 20.0
@@ -20,6 +22,9 @@ SECONDS = 20.0
 
 LARGEST = 64 * 2**20
 """Maximum size of a response, in bytes."""
+
+MOST_PAGES = 1_000
+"""Maximum number of pages of a list."""
 
 _PATH = "/status/api/"
 
@@ -52,8 +57,54 @@ async def read_explanation(url: str, question: Mapping[str, str]) -> JsonObject:
     return await _document(url, "explain", question, field="outcome")
 
 
+async def read_list(url: str, name: str, query: Mapping[str, str]) -> AsyncIterator[JsonObject]:
+    """Yield every item of a list of the page, such as `hosts` or `changes`, from all of its pages.
+
+    Raises:
+        UsageError: Not the URL of a server.
+        IngressError: It does not respond, rejects the query, or the response is not the list.
+    """
+    page = pages = 1
+    while page <= pages:
+        found = await _document(url, name, {**query, "page": str(page)}, field="items")
+        for item in found["items"]:
+            yield item
+        page, pages = page + 1, min(int(found.get("pages") or 1), MOST_PAGES)
+
+
+async def read_wanted(url: str) -> Wanted:
+    """Return the desired records of a controller, masked, without the names of Pods.
+
+    Raises:
+        UsageError: Not the URL of a server.
+        IngressError: It does not respond, or the response is not the list.
+    """
+    bodies: dict[RecordKey, FrozenJson] = {}
+    owners: dict[RecordKey, ObjectKey] = {}
+    for kind in ("routes", "stream_routes", "upstreams"):
+        async for item in read_list(url, "records", {"kind": kind, "body": "yes"}):
+            key, owner = RecordKey(item["kind"], item["id"]), item["owner"]
+            bodies[key] = item["body"]
+            owners[key] = ObjectKey(owner["kind"], owner["namespace"], owner["name"])
+    return Wanted(bodies, owners, lambda namespace, address: "")
+
+
 async def _document(url: str, name: str, query: Mapping[str, str | list[str]], *, field: str) -> JsonObject:
-    """Return a document of the page, which has a field with this name."""
+    """Return a document of the page of the leader, which has a field with this name."""
+    place, document = await _answer(url, name, query, field=field)
+    replica = document.pop("replica", None) or {"leads": True}  # controllers before this field are not refused
+    if replica["leads"]:
+        return document
+    pod = str(replica.get("pod") or "")
+    whom = f"ask Pod {pod}, which leads" if pod else "no leader is known yet"
+    raise IngressError(
+        f"controller at {place}: not the leader, so it does not know the gateways: {whom}; `apisix-ingress dashboard`"
+        " finds the leader and forwards its port"
+    )
+
+
+async def _answer(url: str, name: str, query: Mapping[str, str | list[str]], *, field: str) -> tuple[str, JsonObject]:
+    """Return the address of a controller and a document of its page."""
     parts = urlsplit(url if "//" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"--url {url}: write the address of the controller as http://localhost:8080")
@@ -62,7 +113,7 @@ async def _document(url: str, name: str, query: Mapping[str, str | list[str]], *
     try:
         # The timeout of the request is the one of each read, and a response may arrive byte by byte.
         async with asyncio.timeout(SECONDS):
-            return await in_daemon(lambda: _read(place, address, field), name=name)
+            return place, await in_daemon(lambda: _read(place, address, field), name=name)
     except TimeoutError:
         raise IngressError(
             f"controller at {place}: no complete response within {SECONDS:g} s: is it the address of http.listen?"

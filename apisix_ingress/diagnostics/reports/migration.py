@@ -25,7 +25,7 @@ _TITLES: Mapping[Risk, str] = {
 _NEXT = (
     "Check the cluster: apisix-ingress migrate --preflight.",
     "Enable ingress_nginx while ingress-nginx is running; the status of Ingresses is not changed.",
-    "Compare both gateways: apisix-ingress verify OLD NEW --cluster --class nginx.",
+    "Compare both gateways: apisix-ingress verify OLD NEW --live --class nginx.",
     "Switch DNS or the load balancer, then set ingress_nginx.update_status.",
     "Uninstall ingress-nginx, but keep its IngressClass.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from apisix_ingress import __version__
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState
@@ -25,11 +25,17 @@ STATES = ("ok", "failed", "waiting", "pending")
 
 @dataclass(frozen=True, slots=True)
 class Wellness:
-    """The state of an object: ok, failed, waiting (for a gateway that does not respond) or pending."""
+    """The state of an object: ok, failed, waiting (for a gateway that does not respond) or pending.
+
+    Attributes:
+        reason: A word such as ServiceNotFound; with several problems, that of the first.
+        since: When the condition became what it is, as RFC 3339; empty if it is not known.
+    """
 
     state: str
     reason: str = ""
     message: str = ""
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,13 @@ def compose(
         "clusters": list(clusters),
         "objects": {kind: {state: tally[kind, state] for state in STATES} for kind in kinds},
         "items": [
-            {"object": key.reference(), "state": found.state, "reason": found.reason, "message": found.message}
+            {
+                "object": key.reference(),
+                "state": found.state,
+                "reason": found.reason,
+                "message": found.message,
+                "since": found.since,
+            }
             for key, found in states.items()
             if only.healthy or found.state != "ok"
         ],
@@ -106,9 +118,12 @@ def compose(
 
 def wellness(item: CustomObject, look: ClusterState) -> Wellness:
     """Return the state of an object: from its condition, or from the gateways for kinds and settings without one."""
-    if has_condition(item.meta.kind) and look.settings.kubernetes.status.enabled:
-        return stored_wellness(item)
-    return computed_wellness(look.condition(item.meta.key))
+    computed = computed_wellness(look.condition(item.meta.key))
+    if not (has_condition(item.meta.kind) and look.settings.kubernetes.status.enabled):
+        return computed
+    stored = stored_wellness(item)
+    # The condition has the same reason for every failure, as in 1.8.
+    return replace(stored, reason=computed.reason) if stored.state == computed.state != "pending" else stored
 
 
 def stored_wellness(item: CustomObject) -> Wellness:
@@ -116,14 +131,16 @@ def stored_wellness(item: CustomObject) -> Wellness:
     found = of_type(item.status, CONDITION_TYPE)
     if found is None or found.get("observedGeneration") != item.meta.generation:
         return Wellness("pending", "Pending", f"no condition for generation {item.meta.generation} yet")
-    return _wellness(*(str(found.get(name) or "") for name in ("status", "reason", "message")))
+    since = str(found.get("lastTransitionTime") or "")
+    return replace(_wellness(*(str(found.get(name) or "") for name in ("status", "reason", "message"))), since=since)
 
 
 def computed_wellness(condition: Condition | None) -> Wellness:
     """Return the state of an object from the condition that it would have."""
     if condition is None:
         return Wellness("pending", "Pending", "its records are not in every gateway yet")
-    return _wellness(condition.status, condition.reason, condition.message)
+    causes = condition.causes
+    return _wellness(condition.status, causes[0].reason if causes else condition.reason, condition.message)
 
 
 def _wellness(status: str, reason: str, message: str) -> Wellness:

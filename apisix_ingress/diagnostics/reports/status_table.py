@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 
+from apisix_ingress.diagnostics.reports.ages import age
 from apisix_ingress.diagnostics.reports.status import STATES
 from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
@@ -22,7 +24,7 @@ MOST_SAME = 3
 Row = Sequence[str]
 
 
-def status_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
+def status_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield the lines of a status, each with its colour, empty for none."""
     yield headline(document), "green" if document["healthy"] else "red"
     yield f"controller {document['controller']}: {_led_by(document['leader'])}", ""
@@ -33,7 +35,7 @@ def status_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
         yield from _kinds(document["objects"])
     if document["items"]:
         yield "", ""
-        yield from _objects(document["items"])
+        yield from _objects(document["items"], now)
     if hint := document.get("hint"):  # older controllers send none
         yield "", ""
         yield hint["text"], ""
@@ -106,15 +108,15 @@ def _kinds(objects: JsonObject) -> Iterator[tuple[str, str]]:
         yield line, next((_COLOURS[state] for state in STATES[1:] if tally[state]), "")
 
 
-def _objects(items: Sequence[JsonObject]) -> Iterator[tuple[str, str]]:
+def _objects(items: Sequence[JsonObject], now: datetime) -> Iterator[tuple[str, str]]:
     groups = _same(items)
     shown = [each for group in groups for each in group[:MOST_SAME]]
     keys = [ObjectKey(**each["object"]) for each in shown]
     rows = [
-        (key.kind, key.place, each["state"], each["reason"] or "-", each["message"])
+        (key.kind, key.place, each["state"], each["reason"] or "-", age(each.get("since", ""), now), each["message"])
         for key, each in zip(keys, shown, strict=True)
     ]
-    header, *lines = table(("KIND", "OBJECT", "STATE", "REASON", "MESSAGE"), rows)
+    header, *lines = table(("KIND", "OBJECT", "STATE", "REASON", "SINCE", "MESSAGE"), rows)
     yield header, "dim"
     following = iter(lines)
     for group in groups:

@@ -1,7 +1,10 @@
-"""Hosts: the state of each, its routes, its owners and its certificate."""
+"""Hosts: the state of each and since when, its routes, its owners, its backends and its certificate."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import get_args
 
 from apisix_ingress.model.json import JsonObject
@@ -9,9 +12,11 @@ from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
-from apisix_ingress.statuspage.summary.hosts import Host, RouteStatus
+from apisix_ingress.statuspage.summary.entry import Entry
+from apisix_ingress.statuspage.summary.findings import failing_since
+from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host, RouteStatus
 from apisix_ingress.statuspage.views.certificates import certificate_row
-from apisix_ingress.statuspage.views.presentation import object_reference, page_of, paging
+from apisix_ingress.statuspage.views.presentation import MOST_SHOWN, object_reference, page_of, paging, rfc3339
 
 STATUSES: tuple[RouteStatus, ...] = get_args(RouteStatus)
 
@@ -28,8 +33,35 @@ async def hosts(facts: PageInputs, snapshot: Snapshot, query: str, state: str, p
         "query": query,
         "state": state,
         **paging(len(found), page),
-        "items": [host_row(facts, each) for each in page_of(found, page)],
+        "items": await host_rows(facts, snapshot, page_of(found, page)),
     }
+
+
+async def host_rows(facts: PageInputs, snapshot: Snapshot, found: Sequence[Host]) -> list[JsonObject]:
+    """Return hosts for display, with the backends of each."""
+    backends: dict[str, dict[str, int]] = {each.name: {} for each in found}
+    async for entry in in_turns(snapshot.by_kind.get("routes", ()) if found else ()):
+        for name in backends.keys() & set(entry.hosts or (EVERY_HOST,)):
+            backends[name] |= _backends(snapshot, entry)
+    return [{**host_row(facts, each), "backends": _bounded_backends(backends[each.name])} for each in found]
+
+
+def _backends(snapshot: Snapshot, route: Entry) -> dict[str, int]:
+    """Return the upstreams of a route: name → number of nodes."""
+    used = (snapshot.entries.get(key) for key in sorted(route.record.refs) if key.kind == "upstreams")
+    return {clean(each.record.name): len(each.record.body.get("nodes") or ()) for each in used if each is not None}
+
+
+def _bounded_backends(found: Mapping[str, int]) -> list[JsonObject]:
+    return [{"name": name, "nodes": nodes} for name, nodes in islice(sorted(found.items()), MOST_SHOWN)]
+
+
+def _since(facts: PageInputs, each: Host) -> datetime | None:
+    """Return since when the first of its objects fails; None if the host is live or the time is not known."""
+    if each.status == "live":
+        return None
+    owners = dict.fromkeys((*each.owners, *each.unpublished))
+    return min(filter(None, (failing_since(facts, key, facts.journal.since(key)) for key in owners)), default=None)
 
 
 def host_row(facts: PageInputs, each: Host) -> JsonObject:
@@ -37,6 +69,7 @@ def host_row(facts: PageInputs, each: Host) -> JsonObject:
     return {
         "host": clean(each.name),
         "status": each.status,
+        "since": rfc3339(_since(facts, each)),
         "routes": each.routes.total(),
         "states": {status: count for status, count in each.routes.items() if count},
         "owners": [object_reference(key) for key in each.owners],

@@ -33,6 +33,7 @@ def replica(facts: PageInputs) -> JsonObject:
         "version": facts.version,
         "leads": who.leads,
         "leader": clean(who.leader),
+        "pod": clean(who.leader.rpartition("_")[0]),
         "ready": who.is_ready,
         "revision": facts.revision,
     }

@@ -11,8 +11,10 @@ from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.summary.findings import failing_since
 from apisix_ingress.statuspage.summary.ordering import CHUNK
 from apisix_ingress.statuspage.views.headline import page_hint
+from apisix_ingress.statuspage.views.presentation import rfc3339
 from providers.status.conditions import Conditions
 
 FOLLOWER = "this replica does not lead, so it does not know the gateways"
@@ -55,7 +57,8 @@ def _state(facts: PageInputs, conditions: Conditions, key: ObjectKey) -> Wellnes
     if not facts.controller.leads and not conditions.is_broken(key):
         return Wellness("pending", "NotLeader", FOLLOWER)
     found = computed_wellness(conditions.of(key))
-    return Wellness(found.state, found.reason, clean(found.message))
+    since = rfc3339(failing_since(facts, key, facts.journal.since(key))) if found.state != "ok" else ""
+    return Wellness(found.state, found.reason, clean(found.message), since)
 
 
 def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> JsonObject:

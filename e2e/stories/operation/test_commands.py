@@ -333,7 +333,7 @@ def test_no_secret_is_in_a_bundle_and_its_objects_can_be_translated_again(
     stage.api.wait("ApisixConsumer", "jack", says("True"), "to be well", namespace=stage.namespace)
     stage.wait_route(says("True"), "to be well", name="secured")
     ask, path = shell(stage, tmp_path), tmp_path / "bundle.zip"
-    got = ask("bundle", "-o", str(path))
+    got = ask("bundle", "--write", str(path))
     assert (got.returncode, got.stderr) == (0, "")
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
@@ -348,5 +348,5 @@ def test_no_secret_is_in_a_bundle_and_its_objects_can_be_translated_again(
     played = ask("translate", "-f", str(tmp_path / "bundle" / "objects"), "-o", "json")
     routes = {each["id"] for each in json.loads(played.stdout)["records"]["routes"]}
     assert routes == stage.gateway.records("routes").keys()
-    again = ask("bundle", "-o", str(path))
+    again = ask("bundle", "--write", str(path))
     assert (again.returncode, "exists" in again.stderr) == (2, True)

@@ -50,6 +50,7 @@ def test_program_is_a_plugin_of_kubectl(cli: Cli) -> None:
     plugin.chmod(0o755)
     got = subprocess.run([plugin, "status", "--help"], capture_output=True, text=True, timeout=BOUND, check=False)
     assert got.stdout.startswith("Usage: kubectl apisix-ingress status [OPTIONS]")
+    assert scripts["kubectl_complete-apisix_ingress"] == "apisix_ingress.cli:complete_kubectl"
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -78,6 +79,21 @@ def test_unknown_command_is_a_usage_error(cli: Cli) -> None:
     got = cli("nosuch")
     assert (got.returncode, got.stdout) == (2, "")
     assert "No such command 'nosuch'" in got.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ("lnit", "No such command 'lnit'. Did you mean lint?"),
+        ("hotss", "No such command 'hotss'. Did you mean hosts?"),
+        ("status --kidn Ingress", "No such option: --kidn; did you mean --kind?"),
+        ("tree ApisixRout shop/web", "unknown kind 'ApisixRout'; did you mean ApisixRoute?"),
+        ("tree wep.example.org -f web.yaml", "no routes for wep.example.org; did you mean web.example.org?"),
+    ],
+)
+async def test_a_mistyped_word_is_reported_with_the_most_similar_one(cli: Cli, words: str, want: str) -> None:
+    cli.write("web.yaml", WEB)
+    assert want in (await cli.beside(*words.split())).stderr
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -152,9 +168,9 @@ async def test_a_path_without_an_object_is_reported_beside_the_report(cli: Cli, 
     ("arguments", "status", "want"),
     [
         (["web.example.org"], 0, ""),
-        (["b.example.org"], 1, "no routes for b.example.org\n"),
+        (["b.example.org"], 1, "no routes for b.example.org; did you mean web.example.org?\n"),
         (["ApisixRoute", "default/b"], 1, "no routes for ApisixRoute default/b\n"),
-        (["--dot", "b.example.org"], 1, "no routes for b.example.org\n"),
+        (["--dot", "b.example.org"], 1, "no routes for b.example.org; did you mean web.example.org?\n"),
         (["ar"], 2, "error: ar is a kind: add the name of the object, as NAMESPACE/NAME\n"),
         (["acc"], 2, "error: acc is a kind: add the name of the object\n"),
     ],

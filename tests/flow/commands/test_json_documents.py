@@ -16,6 +16,7 @@ UNPUBLISHED = {
     "bundle": "an archive",
     "check-config": "one line",
     "crds": "a List of Kubernetes",
+    "dashboard": "prints no document",
     "explain": "depends on the records of gateways",
     "migrate": "described in docs/how-to/from-ingress-nginx.md",
     "run": "prints no document",

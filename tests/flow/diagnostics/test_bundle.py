@@ -45,7 +45,7 @@ async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
     await harness.fill()
     harness.gateway.records["consumers"] = {"jack": {"username": "jack", "plugins": {"key-auth": {"key": marked("k")}}}}
     harness.gateway.records["routes"]["theirs"] = {"uri": "/x", "desc": word}
-    got = await harness.cli.beside("bundle", "-o", "one.zip", "--config", harness.config)
+    got = await harness.cli.beside("bundle", "--write", "one.zip", "--config", harness.config)
     assert (got.returncode, got.stderr) == (0, "")
     with zipfile.ZipFile(harness.cli.folder / "one.zip") as archive:
         files = {name: archive.read(name).decode() for name in archive.namelist()}
@@ -96,10 +96,10 @@ async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness:
     code, got = await harness.ask("bundle")
     assert (code, list(got)) == (0, sorted(got))
     harness.cli.write("there.zip", "")
-    refused = await harness.cli.beside("bundle", "-o", "there.zip", "--config", harness.config)
+    refused = await harness.cli.beside("bundle", "--write", "there.zip", "--config", harness.config)
     assert (refused.returncode, "there.zip exists" in refused.stderr) == (2, True)
     assert (
-        await harness.cli.beside("bundle", "-o", "there.zip", "--force", "--config", harness.config)
+        await harness.cli.beside("bundle", "--write", "there.zip", "--force", "--config", harness.config)
     ).returncode == 0
 
 
@@ -112,7 +112,7 @@ async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness:
     ],
 )
 async def test_a_bundle_that_cannot_be_written_sends_no_request(harness: SurveyHarness, target: str, want: str) -> None:
-    got = await harness.cli.beside("bundle", "--force", "-o", target, "--config", harness.config)
+    got = await harness.cli.beside("bundle", "--force", "--write", target, "--config", harness.config)
     assert (got.returncode, got.stdout, got.stderr) == (2, "", f"error: {want}\n")
     assert harness.server.seen == []
 
@@ -121,7 +121,9 @@ async def test_a_failed_bundle_leaves_the_existing_file_unchanged(harness: Surve
     harness.cli.write("there.zip", "before")
     await harness.server.stop()
     for name in ("there.zip", "new.zip"):
-        assert (await harness.cli.beside("bundle", "--force", "-o", name, "--config", harness.config)).returncode == 2
+        assert (
+            await harness.cli.beside("bundle", "--force", "--write", name, "--config", harness.config)
+        ).returncode == 2
     assert (harness.cli.folder / "there.zip").read_text() == "before"
     assert not (harness.cli.folder / "new.zip").exists()
 

@@ -34,7 +34,7 @@ async def test_status_prints_tables_and_supports_filters(harness: SurveyHarness)
     assert got.stdout.splitlines()[0].startswith("1 object")
     rows = [line.split()[:4] for line in got.stdout.splitlines() if line.startswith("ApisixRoute  default/")]
     assert rows == [
-        ["ApisixRoute", "default/broken", "failed", "ResourcesSynced"],
+        ["ApisixRoute", "default/broken", "failed", "ServiceNotFound"],
         ["ApisixRoute", "default/web", "ok", "ResourcesSynced"],
     ]
 

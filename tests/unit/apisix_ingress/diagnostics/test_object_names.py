@@ -31,6 +31,12 @@ def test_an_empty_word_is_not_a_kind() -> None:
             parse_object("", "shop/web", kinds)
 
 
+@pytest.mark.parametrize("word", ["ApisixRout", "apisixrotue", "apisixroutse"])
+def test_a_mistyped_kind_is_rejected_with_the_most_similar_one(word: str) -> None:
+    with pytest.raises(UsageError, match=f"^unknown kind '{word}'; did you mean ApisixRoute?"):
+        parse_object(word, "shop/web", RESOURCES)
+
+
 def test_an_unknown_kind_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="unknown kind 'Pod'; use one of Ingress, ApisixRoute"):
         parse_object("Pod", "shop/web", ["Ingress", "ApisixRoute"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.diagnostics.collect.running_controller import read_explanation, read_status
+from apisix_ingress.diagnostics.collect.running_controller import read_explanation, read_status, read_wanted
 from apisix_ingress.diagnostics.reports.references import with_references, with_texts
 from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import IngressError, UsageError
@@ -63,9 +63,44 @@ async def test_a_follower_reports_that_it_does_not_know_the_gateways() -> None:
     harness = stage(ScriptedCluster(taken_over=False))
     harness.controller.leads, harness.controller.leader = False, "pod-b_1"
     async with served(harness):
-        got = await read_status(harness.url, Filter())
+        got = await harness.data("status")
     assert (got["leader"]["holder"], names(got)["web"]) == ("pod-b_1", "pending")
     assert "does not lead" in got["clusters"][0]["trouble"]
+
+
+@pytest.mark.parametrize(
+    ("leader", "whom"), [("pod-b_1", "ask Pod pod-b, which leads"), ("", "no leader is known yet")]
+)
+async def test_commands_refuse_the_answers_of_a_follower_and_name_the_leader(leader: str, whom: str) -> None:
+    harness = stage(ScriptedCluster(taken_over=False))
+    harness.controller.leads, harness.controller.leader = False, leader
+    async with served(harness):
+        for answer in (
+            read_status(harness.url, Filter()),
+            read_explanation(harness.url, {"url": "http://web.org/"}),
+            read_wanted(harness.url),
+        ):
+            with pytest.raises(IngressError, match=f"not the leader, so it does not know the gateways: {whom}"):
+                await answer
+
+
+async def test_the_page_of_a_follower_names_the_leader_on_every_view() -> None:
+    harness = stage(ScriptedCluster(taken_over=False))
+    harness.controller.leads, harness.controller.leader = False, "pod-b_1"
+    async with served(harness):
+        pages = [(await harness.ask(path)).text for path in ("/status", "/status/hosts", "/status/changes")]
+        harness.controller.leads = True
+        leading = (await harness.ask("/status")).text
+    assert all("Pod pod-b leads. Run <code>apisix-ingress dashboard</code>" in each for each in pages)
+    assert "apisix-ingress dashboard" not in leading
+
+
+async def test_a_failure_has_the_reason_of_its_problem_and_its_time() -> None:
+    async with served(stage()) as harness:
+        harness.journal.reported(next(key for key in harness.world.reports if key.name == "broken"))
+        (item,) = (await read_status(harness.url, Filter()))["items"]
+    assert item["reason"] == "ServiceNotFound"
+    assert item["since"] == harness.journal.began.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 async def test_an_address_without_a_controller_is_an_error_that_says_what_to_check() -> None:
@@ -87,4 +122,5 @@ async def test_a_running_controller_explains_a_request() -> None:
 async def test_texts_and_references_of_an_explanation_are_equivalent() -> None:
     async with served(stage()) as harness:
         found = await harness.data("explain", url="http://web.org/")
+    del found["replica"]
     assert with_references(with_texts(found)) == found

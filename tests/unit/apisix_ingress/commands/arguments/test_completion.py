@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from apisix_ingress.commands.app import MODULES, load
-from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, install, shell_of
+from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, answer_kubectl, install, shell_of
+
+BLOG = Path(__file__).parents[5] / "examples" / "quickstart"
 
 
 def ask(words: str, index: int) -> list[str]:
@@ -22,11 +24,34 @@ def ask(words: str, index: int) -> list[str]:
         ("apisix-ingress lint --config ", 3, []),
         ("apisix-ingress lint ", 2, []),
         ("apisix-ingress unknown --x", 2, []),
+        ("apisix-ingress wait ApisixC", 2, ["ApisixConsumer", "ApisixClusterConfig"]),
+        ("apisix-ingress wait --for live ApisixGl", 4, ["ApisixGlobalRule"]),
+        ("apisix-ingress wait ApisixRoute sho", 3, []),
+        ("apisix-ingress status --kind ApisixU", 3, ["ApisixUpstream"]),
+        ("apisix-ingress lint --suppress ServiceN", 3, ["ServiceNotFound"]),
+        ("apisix-ingress lint --suppress AIX0101", 3, ["AIX0101"]),
+        (f"apisix-ingress explain -f {BLOG} b", 4, ["blog.example.org"]),
+        (f"apisix-ingress tree -f {BLOG} bl", 4, ["blog.example.org"]),
+        ("apisix-ingress hosts --url http://127.0.0.1:1 b", 4, []),
+        ("apisix-ingress explain -f nowhere.yaml b", 4, []),
         ("", 0, list(MODULES)),
     ],
 )
 def test_a_word_is_continued(words: str, index: int, want: list[str]) -> None:
     assert ask(words, index) == want
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ([], [*MODULES, ":4"]),
+        (["ve"], ["verify", "version", ":4"]),
+        (["wait", "ApisixGl"], ["ApisixGlobalRule", ":4"]),
+        (["lint", "-f", "man"], [":0"]),
+    ],
+)
+def test_kubectl_gets_a_directive_too(words: list[str], want: list[str]) -> None:
+    assert list(answer_kubectl(words, tuple(MODULES), load)) == want
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)

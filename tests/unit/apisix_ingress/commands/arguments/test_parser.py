@@ -69,7 +69,7 @@ def test_help_needs_no_other_word(words: str) -> None:
     [
         ("", "Missing argument 'URL'."),
         ("u --wrong=1", "No such option: --wrong"),
-        ("u --out json", "No such option: --out"),
+        ("u --out json", "No such option: --out; did you mean --output?"),
         ("u -x", "No such option: -x"),
         ("u -o", "Option '--output' requires an argument."),
         ("u --dry-run=yes", "Option '--dry-run' does not take a value."),

@@ -1,11 +1,13 @@
 """The text form of `status`: a headline and tables that kubectl users can read at a glance."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from apisix_ingress.diagnostics.reports.status_table import headline, status_lines
 
+NOW = datetime(2026, 11, 22, 9, 0, 30, tzinfo=UTC)
 OK = {"ok": 3, "failed": 0, "waiting": 0, "pending": 0}
 COUNTS = {"wanted": 5, "there": 5, "differing": 0, "missing": 0, "extra": 0, "foreign": 0}
 EAST: dict[str, Any] = {
@@ -23,6 +25,7 @@ ITEM: dict[str, Any] = {
     "state": "failed",
     "reason": "ServiceNotFound",
     "message": "no Service",
+    "since": "2026-11-22T08:55:30Z",
 }
 LEADER = {"lease": "apisix/leader", "state": "held", "holder": "one", "renewed_seconds_ago": 2.5, "problem": ""}
 
@@ -49,7 +52,8 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
             objects={"ApisixRoute": {**OK, "failed": 1}, "Ingress": OK},
             items=[ITEM],
             unread=[{"kind": "Secret", "reason": "forbidden"}],
-        )
+        ),
+        NOW,
     )
     assert [line for line, _ in got] == [
         "1 object and 2 gateway clusters and 1 unreadable kind need attention",
@@ -64,8 +68,8 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
         "ApisixRoute  3   1       0        0",
         "Ingress      3   0       0        0",
         "",
-        "KIND         OBJECT    STATE   REASON           MESSAGE",
-        "ApisixRoute  shop/web  failed  ServiceNotFound  no Service",
+        "KIND         OBJECT    STATE   REASON           SINCE  MESSAGE",
+        "ApisixRoute  shop/web  failed  ServiceNotFound  5 min  no Service",
         "cannot read Secret: forbidden",
     ]
 
@@ -78,7 +82,9 @@ def test_objects_with_the_same_message_are_listed_in_part() -> None:
         for number in range(5)
     ]
     healthy = [{**ITEM, "object": {**ITEM["object"], "name": name}, "state": "ok"} for name in "abcde"]
-    lines = [line for line, _ in status_lines(document(healthy=False, items=[*items[:2], ITEM, *items[2:], *healthy]))]
+    lines = [
+        line for line, _ in status_lines(document(healthy=False, items=[*items[:2], ITEM, *items[2:], *healthy]), NOW)
+    ]
     assert [line.split()[1] for line in lines if line.startswith("ApisixRoute  shop/")] == [
         "shop/web-0",
         "shop/web-1",
@@ -90,9 +96,9 @@ def test_objects_with_the_same_message_are_listed_in_part() -> None:
 
 
 def test_rows_that_need_attention_are_coloured() -> None:
-    got = dict(status_lines(document(healthy=False, objects={"ApisixRoute": {**OK, "failed": 1}}, items=[ITEM])))
+    got = dict(status_lines(document(healthy=False, objects={"ApisixRoute": {**OK, "failed": 1}}, items=[ITEM]), NOW))
     assert got["1 object needs attention"] == "red"
-    assert got["ApisixRoute  shop/web  failed  ServiceNotFound  no Service"] == "red"
+    assert got["ApisixRoute  shop/web  failed  ServiceNotFound  5 min  no Service"] == "red"
     assert got["east     in sync  5/5      APISIX/3.18.0  http://e"] == ""
 
 
@@ -122,7 +128,7 @@ def test_the_headline_is_the_whole_status_in_a_sentence(changes: dict[str, Any],
 )
 def test_the_response_of_a_running_controller_may_lack_the_lease_and_the_age(lease: str, want: str) -> None:
     leader = {**LEADER, "lease": lease, "renewed_seconds_ago": None}
-    assert list(status_lines(document(leader=leader)))[1][0] == want
+    assert list(status_lines(document(leader=leader), NOW))[1][0] == want
 
 
 @pytest.mark.parametrize(
@@ -136,12 +142,12 @@ def test_the_response_of_a_running_controller_may_lack_the_lease_and_the_age(lea
     ],
 )
 def test_the_second_line_names_the_leader(state: str, words: str) -> None:
-    assert words in list(status_lines(document(leader={**LEADER, "state": state})))[1][0]
+    assert words in list(status_lines(document(leader={**LEADER, "state": state}), NOW))[1][0]
 
 
 def test_an_empty_status_ends_with_what_is_missing() -> None:
     hint = {"text": "There is no Ingress yet.", "command": "kubectl create ingress"}
-    got = [line for line, _ in status_lines(document(objects={}, hint=hint))]
+    got = [line for line, _ in status_lines(document(objects={}, hint=hint), NOW)]
     assert got[-3:] == ["", "There is no Ingress yet.", "Next: kubectl create ingress"]
-    got = [line for line, _ in status_lines(document(objects={}, hint={**hint, "command": ""}))]
+    got = [line for line, _ in status_lines(document(objects={}, hint={**hint, "command": ""}), NOW)]
     assert got[-1] == "There is no Ingress yet."

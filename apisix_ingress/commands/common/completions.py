@@ -1,0 +1,92 @@
+"""What shells offer for kinds, problem codes and hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apisix_ingress.commands.common.connection import Connection
+
+if TYPE_CHECKING:
+    from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.model.json import FrozenJson
+    from apisix_ingress.model.keys import RecordKey
+
+_SECONDS = "3s"
+"""Time limit for reading hosts from an API server or a controller while a shell waits."""
+
+
+def complete_kinds(before: Sequence[str]) -> Iterable[str]:
+    """Offer the kinds that commands accept."""
+    from apisix_ingress.model.kinds.table import RESOURCES
+
+    return RESOURCES
+
+
+def complete_kinds_with_conditions(before: Sequence[str]) -> Iterable[str]:
+    """Offer the kinds whose objects have a status."""
+    from apisix_ingress.model.kinds.table import RESOURCES
+
+    return (kind for kind, row in RESOURCES.items() if row.status)
+
+
+def complete_codes(before: Sequence[str]) -> Iterable[str]:
+    """Offer the codes of problems: numbers and words."""
+    from apisix_ingress.model.problem_codes.table import CODES, NUMBERS
+
+    return (*NUMBERS, *CODES)
+
+
+def complete_hosts(before: Sequence[str]) -> Iterable[str]:
+    """Offer the hosts of manifests (-f), of a running controller (--url) or of the API server; none on a failure."""
+    from apisix_ingress.errors import IngressError
+
+    try:
+        return sorted(_hosts(before))
+    except (IngressError, OSError, SystemExit):
+        return ()
+
+
+def complete_hosts_and_kinds(before: Sequence[str]) -> Iterable[str]:
+    """Offer hosts and kinds, for `tree`."""
+    return (*complete_kinds(before), *complete_hosts(before))
+
+
+def _hosts(before: Sequence[str]) -> set[str]:
+    from apisix_ingress.explain.patterns import RouteFacts
+
+    given = dict(pairwise(before))
+    config = given.get("--config")
+    connection = Connection(
+        Path(config) if config else None, given.get("--kubeconfig"), given.get("--context"), deadline=_SECONDS
+    )
+    if url := given.get("--url"):
+        from apisix_ingress.commands.common.running import read_items
+
+        return {each["host"] for each in read_items(url, "hosts", {}, connection)}
+    path = given.get("-f") or given.get("--filename")
+    bodies = _of_manifests(path, connection) if path else _of_api(connection)
+    routes = (RouteFacts(key.id, body) for key, body in bodies.items() if key.kind == "routes")
+    return {host for route in routes for host in route.hosts if host}
+
+
+def _of_manifests(path: str, connection: Connection) -> Mapping[RecordKey, FrozenJson]:
+    from apisix_ingress.commands.common.manifests import read_manifests
+
+    return read_manifests([path], connection.settings()).outcome.bodies()
+
+
+def _of_api(connection: Connection) -> Mapping[RecordKey, FrozenJson]:
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.collect.inventory import take_inventory
+
+    settings = connection.settings()
+
+    async def read(step: Step) -> Mapping[RecordKey, FrozenJson]:
+        async with api_server(settings) as api:
+            winners = (await take_inventory(api, settings)).winners()
+        return {key: record.body for key, (_, record) in winners.items()}
+
+    return connection.run(read)

@@ -1,0 +1,165 @@
+"""Commands that ask the leader: hosts, changes, tree and dashboard, with a kubectl that forwards to a page."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from reference.documents import DOCUMENTS
+from tests.flow.commandline import Cli
+from tests.flow.surveying import SurveyHarness
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harness, served
+from tests.unit.translation.objects import make, rule, service, slice_of
+
+KUBECTL = f"""#!{sys.executable}
+import sys
+open("asked", "a").write(" ".join(sys.argv[1:]) + "\\n")
+error = open("error").read()
+if error:
+    sys.exit(error)
+print("Forwarding from 127.0.0.1:" + open("port").read() + " -> 8080", flush=True)
+open("pipe").read()
+"""
+"""Prints what `kubectl port-forward` prints, and ends when the pipe is closed or it is terminated."""
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[PageHarness]:
+    """The page of a leader with a host that is live, and one whose Service is missing."""
+    match = {"hosts": ["web.example.org"], "paths": ["/"]}
+    live = make("ApisixRoute", "web", spec={"http": [rule(match=match)]})
+    lost = {"hosts": ["lost.example.org"], "paths": ["/"]}
+    gone = [{"serviceName": "gone", "servicePort": 80}]
+    broken = make("ApisixRoute", "broken", spec={"http": [rule(match=lost, backends=gone)]})
+    async with served(make_harness(service(), slice_of([{"addresses": ["10.0.0.7"]}]), live, broken)) as harness:
+        yield harness
+
+
+@pytest.fixture
+def forwards(cli: Cli, page: PageHarness, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kubectl in PATH that forwards to the page; returns the folder with what it was asked."""
+    (cli.folder / "bin").mkdir()
+    program = cli.folder / "bin" / "kubectl"
+    program.write_text(KUBECTL)
+    program.chmod(0o755)
+    cli.write("port", page.url.rpartition(":")[2])
+    cli.write("error", "")
+    os.mkfifo(cli.folder / "pipe")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return cli.folder
+
+
+def asked(folder: Path) -> Sequence[str]:
+    """Return the arguments of the last call of kubectl."""
+    return (folder / "asked").read_text().splitlines()[-1].split()
+
+
+async def test_hosts_are_listed_with_their_state_backend_and_objects(cli: Cli, page: PageHarness) -> None:
+    got = await cli.beside("hosts", "--url", page.url)
+    assert got.returncode == 1
+    assert [" ".join(line.split()) for line in got.stdout.splitlines()] == [
+        "HOST STATE SINCE ROUTES BACKENDS CERTIFICATE OBJECTS",
+        "lost.example.org not published - 0 - - ApisixRoute default/broken",
+        "web.example.org live - 1 default_web_80 (1) - ApisixRoute default/web",
+    ]
+    only = await cli.json("hosts", "--problems", "--url", page.url)
+    assert [each["host"] for each in only[1]["hosts"]] == ["lost.example.org"]
+    live = await cli.beside("hosts", "web.example", "--url", page.url)
+    assert (live.returncode, len(live.stdout.splitlines())) == (0, 2)
+
+
+async def test_an_unknown_host_is_reported_with_the_most_similar_one(cli: Cli, page: PageHarness) -> None:
+    got = await cli.beside("hosts", "wep.example.org", "--url", page.url)
+    assert (got.returncode, got.stdout) == (1, "no hosts\n")
+    assert got.stderr == "no host matches wep.example.org\ndid you mean web.example.org?\n"
+
+
+async def test_changes_name_the_record_and_its_object(cli: Cli, page: PageHarness) -> None:
+    nothing = await cli.beside("changes", "--url", page.url)
+    assert (nothing.returncode, nothing.stdout) == (0, "nothing changed in the last hour\n")
+    key = page.record("routes", "default_web_rule")
+    page.journal.written("default", key, "created", "default_web_rule", "ok")
+    got = await cli.beside("changes", "ApisixRoute", "--url", page.url)
+    want = f"created routes/{key.id} (default_web_rule) of ApisixRoute default/web in cluster default"
+    assert got.stdout.partition(": ")[2] == f"{want}\n"
+
+
+@pytest.mark.parametrize("command", ["hosts", "changes"])
+async def test_documents_of_the_leader_match_their_schemas(cli: Cli, page: PageHarness, command: str) -> None:
+    key = page.record("routes", "default_web_rule")
+    page.journal.written("default", key, "updated", "default_web_rule", "ok")
+    _, document = await cli.json(command, "--url", page.url)
+    DOCUMENTS[command].model_validate_json(json.dumps(document))
+    assert document[command]
+
+
+async def test_the_tree_of_the_leader_is_that_of_its_objects(cli: Cli, page: PageHarness) -> None:
+    code, got = await cli.json("tree", "web.example.org", "--url", page.url)
+    (path,) = got["hosts"][0]["paths"]
+    (upstream,) = path["routes"][0]["upstreams"]
+    assert (code, path["path"], upstream["nodes"][0]["address"]) == (0, "/", "10.0.0.7:8080")
+    DOCUMENTS["tree"].model_validate_json(json.dumps(got))
+
+
+async def test_without_a_url_the_leader_is_found_and_its_port_forwarded(harness: SurveyHarness, forwards: Path) -> None:
+    harness.lead(holder="web-0_4711")
+    code, got = await harness.ask("hosts", "web")
+    assert (code, [each["host"] for each in got["hosts"]]) == (0, ["web.example.org"])
+    kubeconfig = json.loads((forwards / harness.config).read_text())["kubernetes"]["kubeconfig"]
+    where = ["--namespace=default", "--address=127.0.0.1", "pod/web-0", ":8080"]
+    assert asked(forwards) == [f"--kubeconfig={kubeconfig}", "port-forward", *where]
+
+
+async def test_the_dashboard_prints_the_address_and_ends_with_the_connection(
+    harness: SurveyHarness, page: PageHarness, forwards: Path
+) -> None:
+    harness.lead(holder="web-0_4711")
+    (forwards / "pipe").unlink()
+    (forwards / "pipe").write_text("the connection ends at once")
+    got = await harness.cli.beside("dashboard", "--no-open", "--port", "8081", "--config", harness.config)
+    assert got.stdout == f"Pod default/web-0 leads; its status page: {page.url}/status\n"
+    assert (got.returncode, got.stderr) == (2, "error: the connection to Pod web-0 ended; start the command again\n")
+    assert asked(forwards)[-1] == "8081:8080"
+
+
+async def test_the_lease_is_searched_in_every_namespace(harness: SurveyHarness, forwards: Path) -> None:
+    harness.server.remove("leases", "apisix-ingress-leader")
+    harness.lead(namespace="ingress", holder="web-0_4711")
+    config = json.loads((forwards / harness.config).read_text())
+    del config["kubernetes"]["election"]
+    harness.cli.write(harness.config, json.dumps(config))
+    assert (await harness.ask("hosts", "web"))[0] == 0
+    assert asked(forwards)[2] == "--namespace=ingress"
+
+
+@pytest.mark.parametrize(
+    ("holder", "want"),
+    [
+        ("", "no replica leads, so nothing is written to the gateways"),
+        ("--kubeconfig=x_1", "its holder '--kubeconfig=x_1' is not a Pod"),
+    ],
+)
+async def test_without_a_leader_commands_report_it(
+    harness: SurveyHarness, forwards: Path, holder: str, want: str
+) -> None:
+    harness.lead(holder=holder)
+    got = await harness.cli.beside("dashboard", "--no-open", "--config", harness.config)
+    assert (got.returncode, want in got.stderr) == (2, True), got.stderr
+    assert not (forwards / "asked").exists()
+
+
+async def test_errors_of_kubectl_are_reported(
+    harness: SurveyHarness, forwards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.lead(holder="web-0_4711")
+    harness.cli.write("error", "error: pods is forbidden")
+    got = await harness.cli.beside("dashboard", "--no-open", "--config", harness.config)
+    want = "error: kubectl port-forward to Pod default/web-0: error: pods is forbidden\n"
+    assert (got.returncode, got.stderr) == (2, want)
+    (forwards / "bin" / "kubectl").unlink()
+    monkeypatch.setenv("PATH", str(forwards / "bin"))
+    got = await harness.cli.beside("hosts", "--config", harness.config)
+    assert (got.returncode, "kubectl is not installed" in got.stderr) == (2, True)
