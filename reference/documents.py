@@ -31,7 +31,7 @@ class Finding(_Model):
 
     code: str = Field(pattern=r"^AIX\d{4}$")
     name: str
-    level: Literal["error", "warning"]
+    level: Literal["error", "warning", "note"]
     file: str
     line: int
     column: int

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from apisix_ingress.diagnostics.collect.offline import misspelt, overlaid, settle
 from apisix_ingress.kube.manifests.loader import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
 from apisix_ingress.kube.manifests.locations import START, Locations
+from apisix_ingress.lint.assumed import NOTHING, Assumed
 from apisix_ingress.lint.plugins import PluginRules
-from apisix_ingress.lint.rules import for_nginx, useless, watched
+from apisix_ingress.lint.rules import for_nginx, never_matching, useless, watched
+from apisix_ingress.lint.unchecked import NOT_CHECKED, unchecked
 from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import KubeObject
@@ -21,7 +23,7 @@ from apisix_ingress.model.problem_codes.table import CODES, find_code
 from apisix_ingress.runtime.regular_files import read_regular
 from translation.core.options import Options
 
-Level = Literal["error", "warning"]
+Level = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,7 +34,7 @@ class Finding:
         file: As given, or found below the given folder.
         line: From 1.
         column: From 1.
-        level: A problem that makes a condition False is an error.
+        level: A problem that makes a condition False is an error; what was not checked is a note.
         code: The problem code.
         object: e.g. `ApisixRoute default/web`; empty: the file itself.
         path: The field; empty: the whole object.
@@ -71,18 +73,6 @@ class Suppression:
         return finding.code == self.code and self.object in ("", finding.object)
 
 
-class LintResult(NamedTuple):
-    """What was found.
-
-    Attributes:
-        findings: In the order of files and lines.
-        skipped: The Ingresses for ingress-nginx that are not served and therefore not checked, each with the reason.
-    """
-
-    findings: tuple[Finding, ...]
-    skipped: Mapping[ObjectKey, str]
-
-
 def parse_suppression(text: str) -> Suppression:
     """Return the suppression `CODE` or `CODE=Kind namespace/name`.
 
@@ -99,26 +89,38 @@ def find(
     *,
     plugins: PluginRules | None = None,
     live: Iterable[KubeObject] = (),
-) -> LintResult:
-    """Find the mistakes in manifests.
+    assumed: Assumed = NOTHING,
+) -> tuple[Finding, ...]:
+    """Find the mistakes in manifests, and what was not checked, in the order of files and lines.
 
     Args:
         loaded: The manifests; their files are read again for the positions of findings.
         options: As configured for the controller.
         plugins: The plugins that exist; None: they are not checked.
         live: Objects of a cluster, which manifests replace and refer to; their own mistakes are not returned.
+        assumed: What manifests refer to and neither they nor the cluster contain.
     """
     objects = watched(loaded.objects)
-    outcome = settle(overlaid(live, objects.values()), options)
-    nginx = dict(for_nginx(objects.values(), outcome.world.view(), options))
+    outcome = settle(overlaid(live, (*assumed.objects, *objects.values())), options)
+    nginx = for_nginx(objects.values(), outcome.world.view(), options)
     others = {*outcome.left_out, *nginx}  # annotations of ingress-nginx have an effect there
     problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, others)]
     problems += [] if plugins is None else plugins.problems(objects.values(), outcome, options)
-    problems = [(owner, problem) for owner, problem in problems if owner in objects]
+    problems += never_matching(objects, outcome)
+    judged = [_judged(objects[owner], problem, assumed) for owner, problem in problems if owner in objects]
+    notes = unchecked(objects, outcome, options, assumed)
     index = _Index(loaded)
-    found = [*_of_files(loaded, index), *(_of_object(owner, problem, index) for owner, problem in problems)]
-    ordered = sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number))
-    return LintResult(tuple(ordered), {key: why for key, why in nginx.items() if why})
+    of_objects = (_of_object(owner, problem, index) for owner, problem in (*judged, *notes) if problem)
+    found = [*_of_files(loaded, index), *of_objects]
+    return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number)))
+
+
+def _judged(item: KubeObject, problem: Problem, assumed: Assumed) -> tuple[ObjectKey, Problem | None]:
+    """Return a problem, or the note instead of it if only the files that are not known could show that it is one."""
+    if not assumed.excuses(item, problem):
+        return item.meta.key, problem
+    why = assumed.excuse(item, problem)
+    return item.meta.key, Problem(NOT_CHECKED, why, problem.path, "warning") if why else None
 
 
 class _Index:
@@ -154,14 +156,16 @@ class _Index:
 def _of_files(loaded: LoadResult, index: _Index) -> Iterator[Finding]:
     yield from _with_code("ManifestInvalid", loaded.errors, index)
     yield from _with_code("KindNotRead", loaded.unread, index)
+    yield from _with_code(NOT_CHECKED, loaded.unsupported, index)
 
 
 def _with_code(word: str, errors: Iterable[ManifestError], index: _Index) -> Iterator[Finding]:
+    level: Level = "note" if word == NOT_CHECKED else "error"
     for error in errors:
-        yield Finding(error.file, *index.of_file(error), "error", CODES[word], "", "", error.message)
+        yield Finding(error.file, *index.of_file(error), level, CODES[word], "", "", error.message)
 
 
 def _of_object(owner: ObjectKey, problem: Problem, index: _Index) -> Finding:
     file, place = index.of_object(owner, problem.path)
-    level: Level = "warning" if problem.severity == "warning" else "error"
+    level: Level = "note" if problem.code == NOT_CHECKED else "warning" if problem.severity == "warning" else "error"
     return Finding(file, *place, level, CODES[problem.code], str(owner), problem.path, problem.message)

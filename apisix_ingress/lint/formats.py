@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,7 +11,6 @@ from apisix_ingress import __version__
 from apisix_ingress.kube.manifests.loader import STDIN_NAME
 from apisix_ingress.lint.findings import Finding
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.problem_codes.code import Code
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -23,17 +22,10 @@ def text_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
         yield f"{item.file}:{item.line}:{item.column}: {item.level} {item.code}: {item.text}", item.level
     counts = Counter(item.level for item in findings)
     totals = [f"{counts[level]} {level}{'' if counts[level] == 1 else 's'}" for level in ("error", "warning")]
-    yield (", ".join(totals) if findings else "no problems"), ""
-
-
-def skipped_lines(skipped: Mapping[ObjectKey, str]) -> Iterator[str]:
-    """Yield a line for each reason why Ingresses were not checked."""
-    by_reason: dict[str, list[ObjectKey]] = {}
-    for key, why in skipped.items():
-        by_reason.setdefault(why, []).append(key)
-    for why, keys in by_reason.items():
-        which = str(keys[0]) if len(keys) == 1 else f"{len(keys)} Ingresses, such as {keys[0]}"
-        yield f"note: not checked: {which}: {why}"
+    found = ", ".join(totals) if counts["error"] or counts["warning"] else "no problems"
+    missed = len({(item.file, item.object or item.line) for item in findings if item.level == "note"})
+    objects = "1 object was" if missed == 1 else f"{missed} objects were"
+    yield (f"{found}; {objects} not checked completely" if missed else found), ""
 
 
 def as_json(findings: Sequence[Finding]) -> JsonObject:
@@ -102,12 +94,15 @@ def _uri(file: str) -> str:
     return quote(path.as_posix())
 
 
+_WORKFLOW_LEVELS = {"note": "notice"}
+
+
 def github_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield workflow commands, which GitHub shows next to the lines of a pull request."""
     for item in findings:
         fields = {"file": item.file, "line": item.line, "col": item.column, "title": str(item.code)}
         properties = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in fields.items())
-        yield f"::{item.level} {properties}::{_escaped(item.text)}"
+        yield f"::{_WORKFLOW_LEVELS.get(item.level, item.level)} {properties}::{_escaped(item.text)}"
 
 
 def _escaped(text: str, more: str = "") -> str:

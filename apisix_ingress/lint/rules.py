@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from apisix_ingress.diagnostics.collect.offline import Outcome
+from apisix_ingress.lint.matches import pattern_problems
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import imported
 from apisix_ingress.model.kinds.table import RESOURCES
@@ -39,16 +41,24 @@ def useless(
             yield from ((key, problem) for problem in imported(rule)(item))
 
 
-def for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the Ingresses for ingress-nginx in watched namespaces.
+def never_matching(objects: Mapping[ObjectKey, KubeObject], outcome: Outcome) -> Iterator[tuple[ObjectKey, Problem]]:
+    """Yield the conditions of served objects that never hold, by their records."""
+    for key, item in objects.items():
+        if isinstance(item, CustomObject):
+            records = outcome.world.desired.of_owner(key).values()
+            yield from ((key, problem) for problem in pattern_problems(item, records))
 
-    Each has the reason why it is not served; empty: it is served as ingress-nginx does.
-    """
-    for item in objects:
-        if isinstance(item, CustomObject) and in_scope(item.meta.namespace, view, options):
-            why = None if class_is_ours(item, view, options) else why_not_as_nginx(item, view, options)
-            if why is not None:
-                yield item.meta.key, why
+
+def for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> frozenset[ObjectKey]:
+    """Return the Ingresses for ingress-nginx in watched namespaces, whether they are served or not."""
+    return frozenset(
+        item.meta.key
+        for item in objects
+        if isinstance(item, CustomObject)
+        and in_scope(item.meta.namespace, view, options)
+        and not class_is_ours(item, view, options)
+        and why_not_as_nginx(item, view, options) is not None
+    )
 
 
 def ingress_problems(item: CustomObject) -> Iterator[Problem]:
@@ -60,6 +70,20 @@ def ingress_problems(item: CustomObject) -> Iterator[Problem]:
     if named and annotated and named != annotated:
         message = f"has no effect: annotation {CLASS_ANNOTATION} ({annotated}) takes precedence; remove one of them"
         yield Problem("ClassTwice", message, "spec.ingressClassName", "warning")
+
+
+_PROXY_SETTINGS = {
+    "plugins": "create an ApisixGlobalRule for them",
+    "pluginMetadata": "use kubernetes.plugin_metadata of the configuration",
+    "publishService": "use kubernetes.status.publish_service of the configuration",
+}
+
+
+def proxy_problems(item: CustomObject) -> Iterator[Problem]:
+    """Yield the settings of a GatewayProxy that have no effect; 2.x would apply them."""
+    for name, instead in _PROXY_SETTINGS.items():
+        if item.spec.get(name):
+            yield Problem("SettingWithoutEffect", f"has no effect: {instead}, and remove it", f"spec.{name}", "warning")
 
 
 def route_problems(item: CustomObject) -> Iterator[Problem]:

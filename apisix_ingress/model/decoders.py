@@ -67,9 +67,9 @@ def _mapping(parent: JsonObject, name: str) -> JsonObject:
 
 def _strings(parent: JsonObject, name: str) -> Mapping[str, str]:
     values = _mapping(parent, name)
-    for value in values.values():
+    for key, value in values.items():
         if not isinstance(value, str):
-            raise TypeError(f"{name} must map to strings")
+            raise TypeError(f"{name}[{key}] must be a string: put its value in quotes")
     return values
 
 

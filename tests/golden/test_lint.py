@@ -15,7 +15,7 @@ def test_lint_finds_every_problem_at_its_position(case: Case, tmp_path: Path) ->
     text, file = case.text(""), str(tmp_path / "in.yaml")
     Path(file).write_text(text)
     loaded = load([file])
-    found = find(loaded, case.options()).findings
+    found = find(loaded, case.options())
     problems = settle(loaded.objects, case.options()).problems
     got = {(item.object, item.code.word, item.path, item.message) for item in found}
     assert {(str(owner), each.code, each.path, each.message) for owner, each in problems} <= got

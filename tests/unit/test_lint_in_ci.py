@@ -56,6 +56,13 @@ def test_action_annotates_lines_and_fails_for_findings(tmp_path: Path) -> None:
     assert '"version": "2.1.0"' in (tmp_path / "lint.sarif").read_text()
 
 
+@pytest.mark.parametrize(("allow", "status"), [("false", 3), ("true", 0)])
+def test_action_fails_for_what_was_not_checked_unless_it_is_allowed(tmp_path: Path, allow: str, status: int) -> None:
+    (tmp_path / "web.yaml").write_text(f"apiVersion: {WEB.rpartition('apiVersion: ')[2]}")
+    got = run_action(tmp_path, PATHS="web.yaml", ALLOW=allow)
+    assert (got.returncode, got.stdout.startswith("::notice file=web.yaml,line=")) == (status, True), got.stderr
+
+
 @pytest.mark.parametrize("suppress", ["AIX0101", "AIX0101 AIX0802"])
 def test_action_passes_options_on(tmp_path: Path, suppress: str) -> None:
     (tmp_path / "web.yaml").write_text(WEB.replace("serviceName: web", "serviceName: gone"))

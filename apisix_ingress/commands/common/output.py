@@ -14,6 +14,8 @@ EXIT_FOUND = 1
 """The command succeeded and found something: problems, a difference, no route."""
 EXIT_ERROR = 2
 """The command failed."""
+EXIT_UNCHECKED = 3
+"""The command succeeded and found nothing, but something was not checked."""
 
 
 class Output(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
@@ -9,6 +10,7 @@ from apisix_ingress.commands.common.completions import complete_codes
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
+    EXIT_UNCHECKED,
     FilesOption,
     PathsArgument,
     colours,
@@ -56,6 +58,10 @@ ApisixOption = Annotated[
         help="Version of APISIX to check plugins for, e.g. 3.18; none: do not check plugins.",
     ),
 ]
+UncheckedOption = Annotated[
+    bool, Option("--allow-unchecked", help="Exit with 0 although something was not checked; it is still listed.")
+]
+EmptyOption = Annotated[bool, Option("--allow-empty", help="Accept a folder without manifests.")]
 LiveOption = Annotated[bool, Option("--live", help="Also read the objects of the API server.")]
 
 
@@ -68,6 +74,8 @@ def lint(
     failure_threshold: ThresholdOption = "warning",
     apisix: ApisixOption = "",
     live: LiveOption = False,
+    allow_unchecked: UncheckedOption = False,
+    allow_empty: EmptyOption = False,
     *,
     connection: Connection,
 ) -> None:
@@ -77,17 +85,22 @@ def lint(
     with the program. With --live, the objects of the API server are read too, so that manifests may refer to them.
     docs/reference/codes describes the codes.
 
-    Exit 0 if nothing is found, 1 if something of at least the threshold is, 2 on an error.
+    What was not checked is listed with the reason, as a note: an object of another class or of an unsupported kind, a
+    route whose Gateway or Services are not among the files. Such a route is checked in every other respect.
+
+    Exit 0 if nothing is found, 1 if something of at least the threshold is, 2 on an error or for a folder without
+    manifests, 3 if nothing is found but something was not checked.
 
     Examples:
         apisix-ingress lint manifests/
+        apisix-ingress lint manifests/ --allow-unchecked
         apisix-ingress lint manifests/ --live --context production
         apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
     """
     given = given_paths(paths, filename, "lint manifests/")
     from apisix_ingress.kube.manifests.loader import load
+    from apisix_ingress.lint.assumed import NOTHING, assume
     from apisix_ingress.lint.findings import find, parse_suppression
-    from apisix_ingress.lint.formats import skipped_lines
     from apisix_ingress.lint.plugins import plugin_rules
     from apisix_ingress.wiring.options import translation_options
 
@@ -96,15 +109,24 @@ def lint(
     except ValueError as error:
         fail(f"--suppress: {error}")
     settings = connection.settings() if live else offline_settings(connection.config)
-    rules, loaded = plugin_rules(apisix), load(given)
+    rules, loaded, options = plugin_rules(apisix), load(given), translation_options(settings)
+    _check_empty(loaded.empty, allowed=allow_empty)
     others = _stored_objects(settings, connection) if live else ()
-    result = find(loaded, translation_options(settings), plugins=rules, live=others)
-    kept = [item for item in result.findings if not any(each.hits(item) for each in suppressions)]
+    assumed = NOTHING if live else assume(loaded.objects, options)
+    found = find(loaded, options, plugins=rules, live=others, assumed=assumed)
+    kept = [item for item in found if not any(each.hits(item) for each in suppressions)]
     _print(kept, output)
-    print_stderr(f"warning: no objects in {path}" for path in loaded.empty)
-    print_stderr(skipped_lines(result.skipped))
-    counted = [item for item in kept if failure_threshold == "warning" or item.level == "error"]
-    raise SystemExit(EXIT_FOUND if counted else 0)
+    levels = {item.level for item in kept}
+    if levels & ({"error", "warning"} if failure_threshold == "warning" else {"error"}):
+        raise SystemExit(EXIT_FOUND)
+    raise SystemExit(EXIT_UNCHECKED if "note" in levels and not allow_unchecked else 0)
+
+
+def _check_empty(paths: Sequence[str], *, allowed: bool) -> None:
+    """End the command if a folder has no manifests: its name is probably wrong. A file may be empty."""
+    if not allowed and (folders := [path for path in paths if not Path(path).is_file()]):
+        fail("\n".join(f"no manifests in {path}: correct the path, or add --allow-empty" for path in folders))
+    print_stderr(f"warning: no objects in {path}" for path in paths)
 
 
 def _stored_objects(settings: Settings, connection: Connection) -> list[KubeObject]:

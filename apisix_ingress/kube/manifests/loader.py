@@ -16,7 +16,13 @@ import structlog
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.manifests.paths import exists
-from apisix_ingress.kube.manifests.unknown_fields import UnknownField, fields_without_effect, is_meant_for_us, remedy
+from apisix_ingress.kube.manifests.unknown_fields import (
+    UnknownField,
+    fields_without_effect,
+    is_for_gateways,
+    is_meant_for_us,
+    remedy,
+)
 from apisix_ingress.kube.manifests.yaml_file import LARGEST_FILE as LARGEST_FILE
 from apisix_ingress.kube.manifests.yaml_file import Document, DocumentError, Unreadable, read_documents
 from apisix_ingress.model.formats.safe_yaml import Position
@@ -62,6 +68,7 @@ class ManifestFile:
     errors: list[ManifestError] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     unread: list[ManifestError] = field(default_factory=list)
+    unsupported: list[ManifestError] = field(default_factory=list)
     unknown: dict[ObjectKey, tuple[UnknownField, ...]] = field(default_factory=dict)
 
     @property
@@ -78,6 +85,7 @@ class LoadResult:
         objects: In the order of files and documents; each key occurs once.
         ignored: `apiVersion/kind` that this program does not read → number of objects.
         unread: Objects that are not read although they were meant for this program, with the remedy.
+        unsupported: Objects of the Gateway API among the ignored ones.
         unknown: Fields of the objects that have no effect.
         empty: Paths without any document.
         files: Object → its file.
@@ -88,6 +96,7 @@ class LoadResult:
     errors: tuple[ManifestError, ...]
     ignored: Mapping[str, int]
     unread: tuple[ManifestError, ...] = ()
+    unsupported: tuple[ManifestError, ...] = ()
     unknown: tuple[UnknownField, ...] = ()
     empty: tuple[str, ...] = ()
     files: Mapping[ObjectKey, str] = field(default_factory=dict, compare=False, repr=False)
@@ -210,6 +219,9 @@ def _skip(file: ManifestFile, document: Document, version: object, kind: str) ->
     """Record an object of a kind that is not read."""
     if not is_meant_for_us(version, kind):
         file.ignored[f"{version}/{kind}"] += 1
+        if is_for_gateways(version):
+            message = f"{document.where}: {kind} {version} is not supported"
+            file.unsupported.append(ManifestError(file.name, message, None, document.where))
         return
     advice = remedy(version, kind) or "unknown kind"
     name = f"{kind} {version}" if version else f"{kind} without apiVersion"
@@ -237,7 +249,8 @@ def _decode(resource: Resource, body: JsonObject) -> KubeObject:
     except DECODE_ERRORS as error:
         # Some errors quote the value, so for a Secret show only messages of this program.
         hidden = resource.kind == "Secret" and type(error) is not ValueError
-        reason = type(error).__name__ if hidden else f"{type(error).__name__}: {str(error)[:200]}"
+        named = isinstance(error, TypeError | ValueError)  # these are messages of the decoders
+        reason = type(error).__name__ if hidden else f"{'' if named else f'{type(error).__name__}: '}{str(error)[:200]}"
         raise DocumentError(f"{resource.kind} {body['metadata']['name']} cannot be read ({reason})") from None
 
 
@@ -259,4 +272,5 @@ def merge(files: Sequence[ManifestFile]) -> LoadResult:
                 objects.append(item)
                 unknown.extend(file.unknown.get(key, ()))
     unread = tuple(error for file in files for error in file.unread)
-    return LoadResult(tuple(objects), tuple(errors), dict(ignored), unread, tuple(unknown), files=holders)
+    unsupported = tuple(error for file in files for error in file.unsupported)
+    return LoadResult(tuple(objects), tuple(errors), dict(ignored), unread, unsupported, tuple(unknown), files=holders)

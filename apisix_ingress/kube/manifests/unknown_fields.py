@@ -10,11 +10,14 @@ from dataclasses import dataclass
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_GROUP
 from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from crds import KINDS, unknown_fields
 
 _ALIKE = 0.85
 """Minimum similarity of two kind names for a suggestion; ServiceAccount is not a misspelled Service."""
+
+_EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,27 @@ def fields_without_effect(key: ObjectKey, body: JsonObject) -> tuple[UnknownFiel
 
 
 def is_meant_for_us(api_version: object, kind: str) -> bool:
-    """Return whether an object that is not read was meant for this program: its group or kind is one of its own."""
-    return str(api_version).rpartition("/")[0] == CUSTOM_GROUP or kind in KINDS
+    """Return whether an object that is not read was meant for this program.
+
+    Its group or kind is one of its own, or its kind is read in another version.
+    """
+    group = str(api_version).rpartition("/")[0]
+    known = RESOURCES.get(kind)
+    in_other_version = known is not None and (str(api_version) in known.removed or group == known.group != "")
+    return group == CUSTOM_GROUP or kind in KINDS or in_other_version
+
+
+def is_for_gateways(api_version: object) -> bool:
+    """Return whether an object belongs to the Gateway API, so that a user expects this program to check it."""
+    return str(api_version).rpartition("/")[0] in (GATEWAY_GROUP, _EXPERIMENTAL_GROUP)
 
 
 def remedy(api_version: object, kind: str) -> str:
     """Return what to do about an object that is not read; empty if nothing."""
     group = str(api_version).rpartition("/")[0]
     known = RESOURCES.get(kind)
+    if known is not None and str(api_version) in known.removed:
+        return f"Kubernetes {known.removed[str(api_version)]} removed this version; convert it to {known.api_version}"
     if known is not None and group == known.group:
         return f"convert it to {known.api_version}"
     if kind in KINDS:

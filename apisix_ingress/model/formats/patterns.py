@@ -207,6 +207,32 @@ def _syntax(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
+_FATAL = (
+    "missing )",
+    "unbalanced parenthesis",
+    "unterminated character set",
+    "nothing to repeat",
+    "bad escape (end of pattern)",
+    "bad character range",
+    "min repeat greater than max repeat",
+)
+"""The messages of `regex` about mistakes that are also mistakes for PCRE."""
+
+
+def pcre_error(pattern: str) -> str:
+    """Return why PCRE cannot compile a user's pattern; empty if it can, or if that is not certain."""
+    if len(pattern) > LONGEST_FOREIGN_PATTERN or "\\Q" in pattern or "(*" in pattern:
+        return ""
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        message = str(error).partition(" at position")[0]
+        return message if message in _FATAL else ""
+    except (RecursionError, OverflowError):
+        return ""
+    return ""
+
+
 def escaped_literal(text: str) -> str:
     """Return the pattern, for PCRE and RE2, that matches a text and nothing else."""
     return re.escape(text)

@@ -62,5 +62,5 @@ EXTENSION_ROWS = (
         provider="providers.extensions.gateway_consumer:GatewayConsumerProvider",
         status="document",
     ),
-    _row("GatewayProxy", "gatewayproxies", "gatewayProxy"),
+    _row("GatewayProxy", "gatewayproxies", "gatewayProxy", lint="apisix_ingress.lint.rules:proxy_problems"),
 )

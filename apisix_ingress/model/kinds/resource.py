@@ -36,6 +36,7 @@ class Resource:
         plural: Path segment and RBAC resource.
         decode: Raw JSON → trimmed object; raises ValueError, TypeError or KeyError.
         other_versions: API versions that have the same shape, for API servers without `version`.
+        removed: API versions that API servers do not serve any more → the release that removed them.
         namespaced: Whether objects live in a namespace.
         optional: The API server may not know the kind. It is read as soon as its CRD is installed; until then
             `/apis` is requested every few seconds, and nothing else happens.
@@ -74,6 +75,7 @@ class Resource:
     plural: str
     decode: Callable[[JsonObject], KubeObject]
     other_versions: tuple[str, ...] = ()
+    removed: Mapping[str, str] = field(default_factory=dict)
     namespaced: bool = True
     optional: bool = False
     never_empty: bool = False

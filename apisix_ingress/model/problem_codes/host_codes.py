@@ -110,4 +110,19 @@ HOST_CODES = (
         "Refer to smaller Secrets, and less often to large ones and to large settings. Split a large object. Delete"
         " unused objects.",
     ),
+    Code(
+        "AIX0514",
+        "PatternInvalid",
+        "A regular expression of a condition cannot be compiled",
+        "The gateway accepts the record, and the condition never holds: the rule gets no requests. Only `lint` reports"
+        " it.",
+        "Correct the regular expression, for example by closing its parentheses.",
+    ),
+    Code(
+        "AIX0515",
+        "PathHasWildcard",
+        "A path of the Gateway API has an asterisk, which is not a wildcard there",
+        "Only requests with an asterisk in their path match. Only `lint` reports it.",
+        "Write `/` or `/foo` with type PathPrefix, without `*`, or use type RegularExpression.",
+    ),
 )

@@ -97,6 +97,23 @@ VALUE_CODES = (
         "Remove `kubernetes.io/ingress.class`, or make both the same.",
     ),
     Code(
+        "AIX0806",
+        "NotChecked",
+        "An object, or a part of it, was not checked",
+        "None: it may be right or wrong. `lint` lists it as a note, and its exit status is 3 if there is nothing else.",
+        "Add the missing files, read the cluster as well with `--live`, or accept it with `--allow-unchecked`. The"
+        " message names the reason: the Gateway, the class or the Services are not among the files, another controller"
+        " serves the object, or its kind is not supported.",
+    ),
+    Code(
+        "AIX0807",
+        "SettingWithoutEffect",
+        "A setting of a GatewayProxy has no effect",
+        "The setting is ignored. A Gateway that refers to the GatewayProxy is not accepted if it is `plugins` or"
+        " `pluginMetadata`. Only `lint` reports it.",
+        "Create an ApisixGlobalRule for plugins, and use the settings of the controller that the message names.",
+    ),
+    Code(
         "AIX0901",
         "InternalError",
         "The translation of an object crashed because of a bug in the controller",

@@ -157,7 +157,7 @@ async def test_an_inaccessible_path_is_named(cli: Cli, command: str) -> None:
         assert [line for line in said.splitlines() if path in line and line.endswith(f"cannot be read: {why}")], said
 
 
-@pytest.mark.parametrize("command", ["translate", "lint", "explain http://web.example.org/", "tree"])
+@pytest.mark.parametrize("command", ["translate", "lint --allow-empty", "explain http://web.example.org/", "tree"])
 async def test_a_path_without_an_object_is_reported_beside_the_report(cli: Cli, command: str) -> None:
     (cli.folder / "empty").mkdir()
     got = await cli.beside(*command.split(), "-f", cli.write("web.yaml", WEB), "-f", "empty")

@@ -12,6 +12,10 @@ from apisix_ingress.commands.app import MODULES, load
 from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
 
 ROUTE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: other}
+---
 apiVersion: apisix.apache.org/v2
 kind: ApisixRoute
 metadata: {name: web}
@@ -31,11 +35,12 @@ async def test_lint_prints_places_and_codes(cli: Cli) -> None:
     got = await cli.beside("lint", cli.write("web.yaml", ROUTE))
     lines = got.stdout.splitlines()
     assert (got.returncode, got.stderr, lines[-1]) == (1, "", "1 error, 1 warning")
-    for line, want in zip(lines, (f"web.yaml:7:23: {PORT}", f"web.yaml:8:19: {MISSING}"), strict=False):
+    for line, want in zip(lines, (f"web.yaml:11:23: {PORT}", f"web.yaml:12:19: {MISSING}"), strict=False):
         assert line.startswith(want)
     assert (await cli.beside("lint", str(QUICKSTART))).stdout == "no problems\n"
 
 
+NONE = "no problems"
 NGINX = """\
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -62,16 +67,63 @@ async def test_lint_says_that_ingresses_of_ingress_nginx_are_not_checked_and_whi
     cli.write("one.yaml", NGINX % "a")
     cli.write("two.yaml", NGINX % "a" + NGINX % "b" + SERVICE)
     cli.write("class.yaml", NGINX_CLASS)
-    off = "ingress class nginx belongs to ingress-nginx: set ingress_nginx.enabled to true to serve it\n"
-    missing = "IngressClass nginx does not exist: create it with spec.controller k8s.io/ingress-nginx\n"
+    off = "ingress class nginx belongs to ingress-nginx: set ingress_nginx.enabled to true to serve it"
+    missing = "IngressClass nginx does not exist: create it with spec.controller k8s.io/ingress-nginx"
+    note = "note AIX0806 NotChecked: Ingress default"
     for arguments, want in [
-        (["one.yaml"], f"note: not checked: Ingress default/a: {off}"),
-        (["two.yaml", "class.yaml"], f"note: not checked: 2 Ingresses, such as Ingress default/a: {off}"),
-        (["one.yaml", "--config", "config.yaml"], f"note: not checked: Ingress default/a: {missing}"),
-        (["two.yaml", "class.yaml", "--config", "config.yaml"], ""),
+        (["one.yaml"], [f"one.yaml:1:1: {note}/a: {off}", f"{NONE}; 1 object was not checked completely"]),
+        (
+            ["two.yaml", "class.yaml"],
+            [
+                f"two.yaml:1:1: {note}/a: {off}",
+                f"two.yaml:9:1: {note}/b: {off}",
+                f"{NONE}; 2 objects were not checked completely",
+            ],
+        ),
+        (
+            ["one.yaml", "--config", "config.yaml"],
+            [f"one.yaml:1:1: {note}/a: {missing}", f"{NONE}; 1 object was not checked completely"],
+        ),
+        (["two.yaml", "class.yaml", "--config", "config.yaml"], [NONE]),
     ]:
         got = await cli.beside("lint", *arguments)
-        assert (got.returncode, got.stdout, got.stderr) == (0, "no problems\n", want)
+        assert (got.returncode, got.stdout.splitlines(), got.stderr) == (3 if len(want) > 1 else 0, want, "")
+        assert (await cli.beside("lint", "--allow-unchecked", *arguments)).returncode == 0
+
+
+APART = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web}
+spec:
+  parentRefs: [{name: shared, namespace: infra}]
+  rules:
+    - matches: [{path: {type: RegularExpression, value: "/("}}]
+      filters: [{type: ExtensionRef, extensionRef: {group: apisix.apache.org, kind: PluginConfig, name: gone}}]
+      backendRefs: [{name: web, port: 80}]
+"""
+
+
+async def test_lint_checks_a_route_without_its_gateway_and_services(cli: Cli) -> None:
+    status, document = await cli.json("lint", cli.write("web.yaml", APART))
+    got = [(item["code"], item["level"], item["path"]) for item in document["findings"]]
+    assert (status, got) == (
+        1,
+        [
+            ("AIX0806", "note", "spec.parentRefs"),
+            ("AIX0514", "error", "spec.rules[0].matches[0].path.value"),
+            ("AIX1008", "error", "spec.rules[0].filters"),
+            ("AIX0806", "note", "spec.rules[0].backendRefs[0]"),
+        ],
+    )
+
+
+@pytest.mark.parametrize(("arguments", "status"), [([], 2), (["--allow-empty"], 0)])
+async def test_lint_of_a_folder_without_manifests_is_an_error_unless_it_is_allowed(
+    cli: Cli, arguments: list[str], status: int
+) -> None:
+    (cli.folder / "none").mkdir()
+    assert (await cli.beside("lint", "none", *arguments)).returncode == status
 
 
 @pytest.mark.parametrize(
@@ -110,7 +162,7 @@ async def test_lint_with_a_wrong_usage_says_what_is_right(cli: Cli, arguments: l
 def test_lint_reads_standard_input_and_speaks_to_workflows(cli: Cli) -> None:
     got = cli("lint", "-", "-o", "github", stdin=ROUTE)
     assert (got.returncode, got.stdout.count("\n")) == (1, 2)
-    assert got.stdout.startswith("::warning file=standard input,line=7,col=23,title=AIX0503 HostNeverMatches::")
+    assert got.stdout.startswith("::warning file=standard input,line=11,col=23,title=AIX0503 HostNeverMatches::")
     sarif = json.loads(cli("lint", "-", "-o", "sarif", stdin=ROUTE).stdout)
     assert [result["ruleId"] for result in sarif["runs"][0]["results"]] == ["AIX0503", "AIX0101"]
 

@@ -197,5 +197,5 @@ async def test_tree_shows_the_path_from_the_host_to_the_pod(harness: SurveyHarne
 async def test_lint_reads_a_cluster_on_request(harness: SurveyHarness) -> None:
     path = harness.cli.write("b.yaml", json.dumps(route("b")))
     code, alone = await harness.cli.json("lint", path)
-    assert (code, [each["name"] for each in alone["findings"]]) == (1, ["ServiceNotFound"])
+    assert (code, [each["name"] for each in alone["findings"]]) == (3, ["NotChecked"])
     assert await harness.ask("lint", path, "--live") == (0, {"findings": []})

@@ -52,7 +52,7 @@ PREFIX = "k8s.apisix.apache.org/"
 
 def lint(*texts: str) -> list[tuple[str, str, int]]:
     """Return the word, path and line of each finding in documents."""
-    found = find(load(["-"], stdin="---\n".join(texts).encode()), Options()).findings
+    found = find(load(["-"], stdin="---\n".join(texts).encode()), Options())
     return [(item.code.word, item.path, item.line) for item in found]
 
 
@@ -90,7 +90,7 @@ def test_files_are_read_in_order_and_their_mistakes_have_places(tmp_path: Path) 
         "e.yaml": f"{SERVICE.replace('web', 'x')}---\napiVersion: v1\nkind: Service\nmetadata: {{name: !x y}}\n",
     }.items():
         (tmp_path / name).write_text(text)
-    found = find(load([tmp_path]), Options()).findings
+    found = find(load([tmp_path]), Options())
     got = [(Path(item.file).name, item.line, item.column, item.code.word) for item in found]
     assert got == [
         ("a.yaml", 2, 1, "ManifestInvalid"),
@@ -108,7 +108,6 @@ def test_files_are_read_in_order_and_their_mistakes_have_places(tmp_path: Path) 
         (f'{PREFIX}enable-webskoket: "true"', "UnknownAnnotation"),
         (f"{PREFIX}cors-allow-origin: '*'", "UnknownAnnotation"),
         ("nginx.ingress.kubernetes.io/rewrite-target: /", "ForeignAnnotation"),
-        ("kubernetes.io/ingress.class: other", None),
         ("example.org/anything: goes", None),
     ],
 )
@@ -117,9 +116,13 @@ def test_an_annotation_without_effect_is_found(line: str, want: str | None) -> N
     assert lint(SERVICE, annotated(line)) == ([(want, path, 11)] if want else [])
 
 
+def test_an_ingress_of_another_class_is_not_checked() -> None:
+    assert lint(SERVICE, annotated("kubernetes.io/ingress.class: other")) == [("NotChecked", "", 6)]
+
+
 def test_misspelt_annotation_names_the_nearest() -> None:
     text = f"{SERVICE}---\n{annotated(f'{PREFIX}enable-webskoket: x')}"
-    (found,) = find(load(["-"], stdin=text.encode()), Options()).findings
+    (found,) = find(load(["-"], stdin=text.encode()), Options())
     assert found.message == f"has no effect: did you mean {PREFIX}enable-websocket?"
 
 
@@ -141,7 +144,7 @@ def test_a_rule_that_shadows_another_is_found() -> None:
 
 def test_an_ingress_of_another_class_has_no_ineffective_annotations() -> None:
     text = annotated("nginx.ingress.kubernetes.io/rewrite-target: /", f"{PREFIX}odd: x")
-    assert lint(SERVICE, text.replace("ClassName: apisix", "ClassName: nginx")) == []
+    assert lint(SERVICE, text.replace("ClassName: apisix", "ClassName: nginx")) == [("NotChecked", "", 6)]
 
 
 def test_an_ingress_without_our_annotations_has_no_unknown_ones() -> None:
@@ -177,6 +180,13 @@ def test_text_is_that_of_a_compiler() -> None:
     assert list(text_lines([])) == [("no problems", "")]
 
 
+def test_the_summary_counts_objects_that_were_not_checked_once() -> None:
+    notes = [make_finding(level="note", path=path) for path in ("spec.a", "spec.b")]
+    assert list(text_lines(notes))[-1] == ("no problems; 1 object was not checked completely", "")
+    two = [*notes, make_finding(level="note", object="Ingress default/a"), make_finding()]
+    assert list(text_lines(two))[-1] == ("1 error, 0 warnings; 2 objects were not checked completely", "")
+
+
 def test_json_holds_every_field() -> None:
     (got,) = as_json([make_finding()])["findings"]
     assert got["code"] == "AIX0101"
@@ -187,6 +197,8 @@ def test_annotations_of_workflows_are_escaped() -> None:
     (line,) = github_lines([make_finding(file="a,b:c.yaml")])
     place = "file=a%2Cb%3Ac.yaml,line=3,col=5,title=AIX0101 ServiceNotFound"
     assert line == f"::error {place}::ApisixRoute default/web: spec.http[0]: 100%25: no,%0Awhy"
+    (line,) = github_lines([make_finding(level="note")])
+    assert line.startswith("::notice file=")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ DEFAULTS = Options()
 
 def lint(*texts: str, options: Options = DEFAULTS, apisix: str = "3.18") -> list[tuple[str, str, str]]:
     loaded = load(["-"], stdin="---\n".join(texts).encode())
-    found = find(loaded, options, plugins=plugin_rules(apisix)).findings
+    found = find(loaded, options, plugins=plugin_rules(apisix))
     return [(item.code.word, item.path, item.message) for item in found]
 
 
@@ -98,8 +98,8 @@ def test_manifests_may_refer_to_objects_of_a_cluster_whose_own_mistakes_are_not_
     loaded = load(["-"], stdin=(ROUTE % "web").encode())
     (service,) = load(["-"], stdin=SERVICE.encode()).objects
     lost = make_custom(name="lost", spec={"http": [{"name": "r", "match": {"paths": ["/"]}, "backends": []}]})
-    assert [item.code.word for item in find(loaded, Options()).findings] == ["ServiceNotFound"]
-    assert find(loaded, Options(), live=[service, lost]).findings == ()
+    assert [item.code.word for item in find(loaded, Options())] == ["ServiceNotFound"]
+    assert find(loaded, Options(), live=[service, lost]) == ()
 
 
 def test_an_object_of_a_cluster_is_replaced_by_its_manifest_and_keeps_its_age() -> None:
@@ -107,4 +107,4 @@ def test_an_object_of_a_cluster_is_replaced_by_its_manifest_and_keeps_its_age() 
     (stored,) = load(["-"], stdin=(ROUTE % "gone").encode()).objects
     assert isinstance(stored, CustomObject)
     aged = replace(stored, meta=replace(stored.meta, created="2020-01-01T00:00:00Z"))
-    assert find(loaded, Options(), live=[aged]).findings == ()
+    assert find(loaded, Options(), live=[aged]) == ()

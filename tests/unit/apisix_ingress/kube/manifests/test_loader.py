@@ -52,9 +52,35 @@ def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_kinds_that_are_not_read_are_counted(tmp_path: Path) -> None:
-    text = "kind: Deployment\napiVersion: apps/v1\n---\nkind: Ingress\napiVersion: extensions/v1beta1\n"
+    text = "kind: Deployment\napiVersion: apps/v1\n---\nkind: Ingress\napiVersion: config.openshift.io/v1\n"
     got = load([write(tmp_path / "a.yaml", text)])
-    assert (got.ignored, got.errors) == ({"apps/v1/Deployment": 1, "extensions/v1beta1/Ingress": 1}, ())
+    assert (got.ignored, got.errors) == ({"apps/v1/Deployment": 1, "config.openshift.io/v1/Ingress": 1}, ())
+
+
+@pytest.mark.parametrize("version", ["extensions/v1beta1", "networking.k8s.io/v1beta1"])
+def test_an_ingress_of_a_removed_version_is_named_with_the_remedy(version: str, tmp_path: Path) -> None:
+    [got] = load([write(tmp_path / "a.yaml", f"kind: Ingress\napiVersion: {version}\n")]).unread
+    remedy = "Kubernetes 1.22 removed this version; convert it to networking.k8s.io/v1"
+    assert got.message == f"document 1: Ingress {version} is not read: {remedy}"
+
+
+def test_an_annotation_that_is_not_a_string_is_named(tmp_path: Path) -> None:
+    text = "kind: Ingress\napiVersion: networking.k8s.io/v1\nmetadata: {name: a, annotations: {limit-rps: 1}}\n"
+    [got] = errors(write(tmp_path / "a.yaml", text))
+    assert got.endswith("Ingress a cannot be read (annotations[limit-rps] must be a string: put its value in quotes)")
+
+
+def test_objects_of_the_gateway_api_that_are_not_supported_are_listed(tmp_path: Path) -> None:
+    got = load([write(tmp_path / "a.yaml", "kind: XMesh\napiVersion: gateway.networking.x-k8s.io/v1alpha1\n")])
+    want = "document 1: XMesh gateway.networking.x-k8s.io/v1alpha1 is not supported"
+    assert [each.message for each in got.unsupported] == [want]
+
+
+@pytest.mark.parametrize("kind", ["HTTPRoute", "Gateway", "GatewayClass", "ReferenceGrant"])
+def test_the_beta_version_of_the_gateway_api_is_read(kind: str, tmp_path: Path) -> None:
+    text = f"kind: {kind}\napiVersion: gateway.networking.k8s.io/v1beta1\nmetadata: {{name: a}}\n"
+    got = load([write(tmp_path / "a.yaml", text)])
+    assert ([item.meta.kind for item in got.objects], got.unread, got.errors) == ([kind], (), ())
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1"])
@@ -93,7 +119,7 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
         ),
         (
             "kind: Secret\napiVersion: v1\nmetadata: {name: x}\ndata: {a: '!'}",
-            "document 1: Secret x cannot be read (ValueError: data holds a value that is not base64)",
+            "document 1: Secret x cannot be read (data holds a value that is not base64)",
         ),
         ("a: !!python/object:os.system {}", "document 1: line 1, column 4: a: could not determine a constructor"),
         ("a: .inf", "document 1: line 1, column 4: a: not a number that JSON has"),
@@ -164,7 +190,11 @@ def test_an_object_meant_for_us_without_api_version_is_named(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("version", "kind", "want"),
     [
-        ("networking.k8s.io/v1beta1", "Ingress", "convert it to networking.k8s.io/v1"),
+        (
+            "networking.k8s.io/v1beta1",
+            "Ingress",
+            "Kubernetes 1.22 removed this version; convert it to networking.k8s.io/v1",
+        ),
         ("v1", "Services", "did you mean Service?"),
         ("v1", "ServiceAccount", ""),
         ("serving.knative.dev/v1", "Service", ""),
