@@ -15,7 +15,7 @@ CLUSTER ?= local
 E2E_WORKERS := --dist loadfile --tx '$(WORKERS)*popen//python=$(NETNS) $(BIN)/python'
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence conformance attacks demo demo-cluster screenshots bench clean
+.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence explain-differential conformance attacks demo demo-cluster screenshots bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -62,6 +62,9 @@ attacks: install binaries ## run the attacks against a real gateway: GATEWAY=URL
 
 precedence: install ## overnight: compare the precedence of random HTTPRoutes with a model of the specification (SETS=10000)
 	PRECEDENCE_SETS=$(or $(SETS),10000) $(PYTEST) tests/property/test_gateway_precedence.py $(PARALLEL:loadfile=load) -q
+
+explain-differential: install ## compare what explain predicts with the development gateway (SETS=200), or with GATEWAY=URL, ADMIN_KEY, HTTP, HTTPS
+	$(BIN)/python -m e2e.explained --sets $(or $(SETS),200) $(if $(GATEWAY),--admin-url '$(GATEWAY)' --admin-key '$(ADMIN_KEY)' --http $(HTTP) --https $(HTTPS))
 
 soak: install binaries ## overnight: continuous edits while watches end; checks files, threads and memory (SOAK=600, seconds)
 	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/stories/faults/test_faults_gateway_soak.py -s

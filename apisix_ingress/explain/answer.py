@@ -1,16 +1,18 @@
-"""The response that a client gets for a request, and the objects that name the host or path without being published.
+"""The response that a client gets in words, and the objects that name the host or path without being published.
 
-`report` combines this with the gateway's choice. Inputs are plain data; the callers know objects and gateways.
+`response` computes the response, and `report` combines both. Inputs are plain data; the callers know objects and
+gateways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from apisix_ingress.explain.patterns import RouteFacts, fits_host, fits_path
+from apisix_ingress.explain.response import NO_HANDSHAKE, Response
 from apisix_ingress.model.json import FrozenJson, JsonObject
 
 if TYPE_CHECKING:
@@ -21,25 +23,6 @@ MOST_CLAIMANTS, MOST_SIMILAR = 20, 3
 
 MOST_HOSTS_COMPARED = 2_000
 """Maximum number of host names that a misspelled one is compared with; each comparison takes about 0.1 ms."""
-
-_ANSWERING = frozenset(
-    {
-        "ai-proxy",
-        "ai-proxy-multi",
-        "aws-lambda",
-        "azure-functions",
-        "batch-requests",
-        "fault-injection",
-        "mocking",
-        "openfunction",
-        "openwhisk",
-        "public-api",
-        "redirect",
-        "serverless-post-function",
-        "serverless-pre-function",
-    }
-)
-"""Plugins that may respond themselves, so that an upstream without nodes need not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,34 +79,60 @@ def similar_hosts(host: str, routes: Iterable[RouteFacts]) -> list[str]:
     return get_close_matches(host, list(known)[:MOST_HOSTS_COMPARED], n=MOST_SIMILAR, cutoff=0.8)
 
 
-def answer(choice: Choice, route: JsonObject | None, should: JsonObject | None, asked: list[JsonObject]) -> JsonObject:
+def answer(
+    response: Response, choice: Choice, route: JsonObject | None, should: JsonObject | None, asked: list[JsonObject]
+) -> JsonObject:
     """Return the response that a client gets.
 
     Args:
+        response: The response, computed from the records.
         choice: The gateway's choice among the routes that it has.
         route: The description of the route that answers.
         should: The description of the route that should answer but is not applied.
         asked: The objects that name the request's host, see `claims`.
 
     Returns:
-        `status`: the HTTP status if the gateway itself responds with an error, otherwise None; `summary`: a sentence.
+        `kind` (backend, redirect, reply, error; unknown if the route is not certain); `status`: the HTTP status if the
+        gateway itself responds, otherwise None; `location`; `depends_on`: what may change the response; `summary`: a
+        sentence.
     """
     if not choice.is_certain:
-        return _result(None, "the result depends on conditions that only the gateway can evaluate; see the notes")
-    if route is None:
-        return _result(404, _why_404(should, asked))
-    who = _who(route)
-    status, cause = _upstream_error(route)
-    text = f"route {who} is chosen, but {cause}" if status else f"answered by route {who}"
-    if should is not None and should["id"] == route["id"]:
-        text += f", in an earlier version: {should['reason']}"
-    elif should is not None:
-        text += f"; route {_who(should)} should answer instead: {should['reason']}"
-    return _result(status, text)
+        text = "the result depends on conditions that only the gateway can evaluate; see the notes"
+        return {"kind": "unknown", "status": None, "location": "", "depends_on": [], "summary": text}
+    return {
+        "kind": response.kind,
+        "status": response.status,
+        "location": response.location,
+        "depends_on": list(response.depends_on),
+        "summary": _summary(response, route, should, asked),
+    }
 
 
-def _result(status: int | None, text: str) -> JsonObject:
-    return {"status": status, "summary": f"{status}: {text}" if status else text}
+def _summary(response: Response, route: JsonObject | None, should: JsonObject | None, asked: list[JsonObject]) -> str:
+    if route is None and response.status == 404 and not response.plugin:
+        return f"404: {_why_404(should, asked)}"
+    text = _sentence(response, _who(route) if route is not None else "")
+    if route is None or should is None:
+        return text
+    if should["id"] == route["id"]:
+        return f"{text}, in an earlier version: {should['reason']}"
+    return f"{text}; route {_who(should)} should answer instead: {should['reason']}"
+
+
+def _sentence(response: Response, who: str) -> str:
+    """Return the response in one sentence; `who` is the route, empty if a global rule answers."""
+    by = f"route {who}" if who else "a global rule"
+    status = "" if response.status is None else f"{response.status}: "
+    match response.kind:
+        case "backend":
+            return f"{status}answered by {by}" + (f", and {response.cause}" if response.cause else "")
+        case "redirect":
+            return f"{response.status} → {response.location or 'a location that depends on the request'}, by {by}"
+        case "reply":
+            return f"{status}{by} is chosen, and {response.cause}"
+    if response is NO_HANDSHAKE:
+        return response.cause
+    return f"{status}{by} is chosen, but {response.cause}"
 
 
 def _why_404(should: JsonObject | None, asked: list[JsonObject]) -> str:
@@ -138,23 +147,3 @@ def _why_404(should: JsonObject | None, asked: list[JsonObject]) -> str:
 def _who(route: JsonObject) -> str:
     name = f" ({route['name']})" if route["name"] else ""
     return f"{route['id']}{name}" + (f" of {route['owner']}" if route["owner"] else "")
-
-
-def _upstream_error(route: JsonObject) -> tuple[int | None, str]:
-    """Return the status and cause if every upstream fails for lack of nodes."""
-    if _ANSWERING.intersection((*route["plugins"], *route["global_plugins"])):
-        return None, ""
-    errors = list(_errors(route["upstreams"])) or [(503, "it has no upstream")]
-    return (None, "") if None in errors else errors[0] or (None, "")
-
-
-def _errors(upstreams: Iterable[JsonObject]) -> Iterator[tuple[int, str] | None]:
-    """Yield what is wrong with each upstream; None if nothing is known to be wrong."""
-    for upstream in upstreams:
-        name = upstream["name"] or upstream["id"] or "of the route"
-        if "missing" in upstream:
-            yield 502, f"upstream {name} does not exist"
-        elif upstream["nodes"] or "discovery" in upstream:
-            yield None
-        else:
-            yield 503, f"upstream {name} has no nodes"

@@ -21,7 +21,7 @@ from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.entry import NOT_COMPARED, Entry
 
 if TYPE_CHECKING:
-    from apisix_ingress.explain.report import Records
+    from apisix_ingress.explain.response import Records
 
 DEADLINE = 2.0
 """Seconds for one result."""

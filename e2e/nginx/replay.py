@@ -66,7 +66,7 @@ class Gateway:
         async with self._session.put(f"{self._url}/routes/marker", json=body, headers=self._headers) as answer:
             await answer.read()
         for _ in range(200):
-            found = await self._client.send({"path": "/", "host": _MARKER}, {})
+            found = await self._client.send({"path": "/", "host": _MARKER, "src": ""}, {})
             if found.get("body", "").strip() == str(self._round):
                 return
             await asyncio.sleep(0.02)

@@ -60,8 +60,9 @@ def explain(
     API server are read too, which explains missing routes. With --url, the leader answers instead, which needs neither
     kubeconfig nor admin key; `apisix-ingress dashboard` prints its address.
 
-    Exit 0 if a route handles the request, 1 if the gateway responds with 404, 502 or 503 or if the result depends on
-    conditions that only the gateway can evaluate, 2 on an error.
+    Exit 0 if a backend answers, or the gateway itself without an error, such as a redirect; 1 if the gateway responds
+    with an error such as 404 or 503, or if the route depends on conditions that only the gateway can evaluate; 2 on an
+    error of the command.
 
     Examples:
         apisix-ingress explain https://shop.example.org/cart -f manifests/
@@ -92,8 +93,9 @@ def explain(
 
 
 def _serves(document: JsonObject) -> bool:
-    """Return whether a route handles the request."""
-    return bool(document["outcome"] == "route" and document["answer"]["status"] is None)
+    """Return whether the request gets a response other than an error."""
+    answer = document["answer"]
+    return answer["kind"] in ("backend", "redirect", "reply") and (answer["status"] or 0) < 400
 
 
 def _finish(document: JsonObject, *, verbose: bool, output: str) -> NoReturn:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import re2
 import regex
@@ -238,6 +238,14 @@ def escaped_literal(text: str) -> str:
     return re.escape(text)
 
 
+class ForeignMatch(NamedTuple):
+    """Where a user's pattern matched, and the texts of its groups; empty for one that took no part."""
+
+    start: int
+    end: int
+    groups: tuple[str, ...]
+
+
 class ForeignPattern:
     """A user's pattern for PCRE, matched by `regex` with a time limit.
 
@@ -261,9 +269,18 @@ class ForeignPattern:
         Raises:
             TimeoutError: It took longer, or the text is longer than the maximum.
         """
+        return self.groups(text, seconds=seconds) is not None
+
+    def groups(self, text: str, *, seconds: float) -> ForeignMatch | None:
+        """Return the first match in a text, or None.
+
+        Raises:
+            TimeoutError: It took longer, or the text is longer than the maximum.
+        """
         if len(text) > LONGEST_FOREIGN_TEXT:
             raise TimeoutError(f"the text is longer than {LONGEST_FOREIGN_TEXT} characters")
-        return self._compiled.search(text, timeout=seconds) is not None
+        match = self._compiled.search(text, timeout=seconds)
+        return match and ForeignMatch(match.start(), match.end(), tuple(group or "" for group in match.groups()))
 
 
 GuardedMatch: TypeAlias = "regex.Match[str]"

@@ -256,10 +256,16 @@ async def _counted(answer: Answer, balancer: Balancer, node: Node) -> AsyncItera
         balancer.end(node)
 
 
-def _priority(item: tuple[str, Body]) -> int:
+_ACCESS = frozenset(
+    ("ip-restriction", "consumer-restriction", "traffic-split", "limit-conn", "limit-count", "limit-req", "workflow")
+)
+"""Plugins of the phase access, which run after every plugin of the phase rewrite."""
+
+
+def _priority(item: tuple[str, Body]) -> tuple[bool, int]:
     name, conf = item
     default = PLUGINS[name].priority if name in PLUGINS else 0
-    return -int(conf.get("_meta", {}).get("priority", default))
+    return name in _ACCESS, -int(conf.get("_meta", {}).get("priority", default))
 
 
 async def _resolvable(nodes: list[Node]) -> bool:

@@ -105,13 +105,19 @@ class Certificates:
         return context
 
     def find(self, wanted: str) -> Record | None:
-        """Return the record for a name: exact, wildcard, or `*` in `sni`. A `*` in `snis` matches one label."""
+        """Return the record for a name: exact, else the longest wildcard, else `*`.
+
+        A wildcard matches one label. A name with more labels has no certificate, even if there is one for `*`:
+        APISIX, `radixtree_sni.lua`, looks at the best match only.
+        """
         name = wanted.lower().rstrip(".")
-        _, dot, parent = name.partition(".")
-        for candidate in (name, f"*.{parent}" if dot else "*", _EVERY):
+        if exact := self._names.get(name):
+            return self._records[next(iter(exact))]
+        suffixes = (name[dot:] for dot, letter in enumerate(name) if letter == ".")
+        for candidate in (*(f"*{suffix}" for suffix in suffixes), "*"):
             for record in self._names.get(candidate, ()):
-                return self._records[record]
-        return None
+                return self._records[record] if _covers(self._records[record], name) else None
+        return next((self._records[record] for record in self._names.get(_EVERY, ())), None)
 
     def _choose(self, wanted: str | None) -> ssl.SSLContext:
         record = self.find(wanted) if wanted else None
@@ -152,6 +158,12 @@ def _names(record: Record | None) -> set[str]:
     if value.get("sni") == "*":
         return {_EVERY}
     return {name.lower() for name in ([value["sni"]] if "sni" in value else value.get("snis", []))}
+
+
+def _covers(record: Record, name: str) -> bool:
+    """Return whether a record serves a name that one of its wildcards matches, as `match_and_set` decides it."""
+    snis = [record.value["sni"]] if "sni" in record.value else record.value.get("snis", [])
+    return any("." not in name[::-1][max(len(sni) - 1, 0) :] for sni in snis)
 
 
 def build_context(record: Record) -> ssl.SSLContext:

@@ -78,10 +78,19 @@ def test_the_most_specific_enabled_certificate_is_used() -> None:
         "ssls/wild": {"snis": ["*.b.org"], "client": {"ca": "x"}},
     }
     assert ask("https://a.b.org/", records)["certificate"]["id"] == "wild"
-    assert ask("https://x.a.b.org/", records)["certificate"]["id"] == "star"
+    assert ask("https://c.org/", records)["certificate"]["id"] == "star"
     assert "certificate" not in ask("http://a.b.org/", records)
     text = "\n".join(lines(ask("https://a.b.org/", records)))
     assert "certificate wild of ApisixRoute default/wild (*.b.org), and clients must present one" in text
+
+
+def test_name_below_a_wildcard_with_more_labels_has_no_certificate() -> None:
+    got = ask(
+        "https://x.a.b.org/", {"routes/r": {"uri": "/*"}, "ssls/star": {"sni": "*"}, "ssls/w": {"sni": "*.b.org"}}
+    )
+
+    assert got["certificate"] is None
+    assert got["answer"]["summary"] == "the TLS handshake fails: no certificate has this name"
 
 
 def test_missing_certificate_is_reported() -> None:

@@ -1,0 +1,1 @@
+"""Compares what `explain` predicts with what a gateway does, for generated sets of objects of every provider."""
