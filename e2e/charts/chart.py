@@ -1,8 +1,8 @@
 """The Helm chart, rendered by helm, and the files that are generated from it or for it.
 
-It generates the chart's copies of the CRDs and the lists of their kinds, the kustomize bases (renders of the chart) and
-the table of values in `docs/install.md`. `python -m e2e.charts.chart --write` writes them again, `--check` fails if one
-is out of date. The tests check the rendered manifests.
+It generates the chart's copies of CRDs, alerts and dashboards, the lists of kinds, the comments of values.yaml, the
+kustomize bases (renders of the chart) and the table of values in `docs/install.md`. `python -m e2e.charts.chart`
+writes them again with `--write`, and fails with `--check` if one is out of date. The tests check the manifests.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from e2e.charts.kinds import BASES, CHART, KUSTOMIZE, NAME, ROOT, TEMPLATE, copies, template
+from e2e.charts.values_file import VALUES, commented
 from e2e.cluster.binaries import locate_helm
 from e2e.cluster.client import Manifest, load_manifests
 
@@ -80,8 +81,10 @@ def nested(name: str, value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-WITH_KEY = nested("gatewayProxy.provider.controlPlane.auth.adminKey", ADMIN_SECRET)
-"""The only value without a default."""
+REGISTRY = "registry.example.org/"
+WITH_IMAGE = nested("image.repository", f"{REGISTRY}{NAME}")
+WITH_KEY = merged(nested("gatewayProxy.provider.controlPlane.auth.adminKey", ADMIN_SECRET), WITH_IMAGE)
+"""The only values without a default."""
 
 
 def render(values: Values = WITH_KEY, *, release: str = NAME, namespace: str = NAME) -> list[Manifest]:
@@ -136,7 +139,7 @@ def table() -> str:
 @cache
 def generated() -> Mapping[Path, str]:
     """Return every generated file with the text that it should have."""
-    files = dict(copies())
+    files = {**copies(), VALUES: commented()}
     files[KUSTOMIZE / "crds" / "kustomization.yaml"] = _kustomization("crds.yaml")
     for name, values in zip(BASES, ({}, {"preset": "multi-tenant"}), strict=True):
         files[KUSTOMIZE / name / "controller.yaml"] = _dump(_neutral(render(merged(WITH_KEY, values))))
@@ -151,7 +154,7 @@ def generated() -> Mapping[Path, str]:
 def stale() -> list[str]:
     """Return the generated files that are out of date, missing or left over."""
     want = generated()
-    folders = (CHART / "crds", KUSTOMIZE)
+    folders = (CHART / "crds", CHART / "files", KUSTOMIZE)
     there = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
     wrong = {path for path, text in want.items() if not path.exists() or path.read_text() != text}
     return sorted(str(path.relative_to(ROOT)) for path in wrong | (there - want.keys()))
@@ -166,7 +169,9 @@ def write() -> None:
 
 
 def _neutral(manifests: Sequence[Manifest]) -> list[Manifest]:
-    """Return manifests without the labels of a Helm release."""
+    """Return manifests without the labels of a Helm release, with an image that overlays replace by its name."""
+    (container,) = find(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+    container["image"] = container["image"].removeprefix(REGISTRY)
     for manifest in manifests:
         labels = manifest["metadata"]["labels"]
         del labels["helm.sh/chart"], labels["app.kubernetes.io/managed-by"]

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "charts" / "apisix-ingress"
 TEMPLATE = CHART / "templates" / "_kinds.tpl"
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
+OBSERVABILITY = ROOT / "deploy" / "observability"
+"""Alerts and dashboards; a chart can read only files of its own folder."""
 CRDS = ROOT / "crds" / "generated"
 BASES = ("base", "multi-tenant")
 NAME = "apisix-ingress"
@@ -31,6 +33,7 @@ def copies() -> Mapping[Path, str]:
     """Return the generated files that are not renders of the chart, with the text that they should have."""
     definitions = {path.name: path.read_text() for path in sorted(CRDS.glob("*.yaml"))}
     files = {CHART / "crds" / name: text for name, text in definitions.items()}
+    files |= {CHART / "files" / path.name: path.read_text() for path in sorted(OBSERVABILITY.iterdir())}
     return {**files, TEMPLATE: template(), KUSTOMIZE / "crds" / "crds.yaml": "---\n".join(definitions.values())}
 
 

@@ -99,7 +99,13 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
             "affinity": {"podAntiAffinity": {}},
             "priorityClassName": "system-cluster-critical",
             "extraEnv": [{"name": "APISIX_INGRESS_LOG__LEVEL", "value": "debug"}],
+            "extraVolumes": [{"name": "extra", "emptyDir": {}}],
+            "extraVolumeMounts": [{"name": "extra", "mountPath": "/extra"}],
+            "livenessProbe": {"initialDelaySeconds": 5, "failureThreshold": 10},
+            "readinessProbe": {"periodSeconds": 2},
         },
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}, "annotations": {"a": "b"}},
+        "dashboards": {"enabled": True, "annotations": {"a": "b"}},
     },
 }
 

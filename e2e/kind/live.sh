@@ -71,9 +71,9 @@ install_gateway() {
 
 install_controller() {
   helm_command upgrade --install apisix-ingress "$ROOT/deploy/charts/apisix-ingress" --namespace apisix-ingress \
-    --set deployment.image.repository="${IMAGE%:*}" --set deployment.image.tag="${IMAGE#*:}" \
+    --set image.repository="${IMAGE%:*}" --set image.tag="${IMAGE#*:}" --set image.pullPolicy=Never \
     --set apisix.adminService.namespace=apisix \
-    --set gatewayProxy.provider.controlPlane.auth.adminKey.valueFrom.secretKeyRef.name=admin \
+    --set adminKey.existingSecret=admin \
     --wait --timeout "${WAIT}s"
 }
 

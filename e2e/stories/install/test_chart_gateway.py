@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.charts.chart import WITH_KEY, HelmError, find, helm, merged, nested, render
+from e2e.charts.chart import WITH_IMAGE, WITH_KEY, HelmError, find, helm, merged, nested, render
 from e2e.charts.kinds import CHART
 from e2e.cluster.client import KubeClient, Manifest
 
-ENABLED = nested("apisix.enabled", value=True)
+ENABLED = merged(nested("apisix.enabled", value=True), WITH_IMAGE)
 NAME = "apisix-ingress-apisix"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
@@ -73,7 +73,6 @@ def test_a_second_gateway_is_rejected() -> None:
     ("value", "hint"),
     [
         ("replicaCount=2", "set deployment.replicas"),
-        ("image.tag=1.0", "set deployment.image"),
         ("config.logLevle=debug", "logLevle"),
     ],
 )
@@ -87,7 +86,8 @@ def test_a_release_keeps_its_key_and_its_notes_have_the_next_commands(
 ) -> None:
     def run(*command: str) -> str:
         access = ("--kubeconfig", str(kubeconfig), "--namespace", namespace)
-        return helm(*command, "--set", "apisix.enabled=true", "--set", "ingressClass.create=false", *access)
+        image = ("--set", f"image.repository={WITH_IMAGE['image']['repository']}")
+        return helm(*command, *image, "--set", "apisix.enabled=true", "--set", "ingressClass.create=false", *access)
 
     notes = run("install", namespace, str(CHART))
     for command in ("rollout status", "-- apisix-ingress doctor", "port-forward", "kubectl get ingress web"):

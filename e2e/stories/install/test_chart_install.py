@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import crds
-from e2e.charts.chart import find, helm, render
+from e2e.charts.chart import WITH_IMAGE, find, helm, render
 from e2e.charts.kinds import CHART, KUSTOMIZE, ROOT
 from e2e.charts.renders import KEY, PUBLISHED_KEY, VARIANTS, values_of
 from e2e.cluster.binaries import locate
@@ -47,6 +47,7 @@ def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace:
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     values = {"ingressClass": {"create": False}, "webhook": {"enabled": True, "namespaceSelector": selector}}
     sets: tuple[str, ...] = ("--set-json", f"{KEY}={json.dumps({'value': PUBLISHED_KEY})}")
+    sets += ("--set", f"image.repository={WITH_IMAGE['image']['repository']}")
     sets += tuple(part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}"))
     notes = run("install", namespace, str(CHART), *sets, "--set", "config.probeAddr=:8081")
     name = f"{namespace}-apisix-ingress"

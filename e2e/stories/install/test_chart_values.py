@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from e2e.charts import chart
-from e2e.charts.chart import WITH_KEY, HelmError, merged, nested, render
+from e2e.charts.chart import WITH_IMAGE, WITH_KEY, HelmError, merged, nested, render
 from e2e.charts.kinds import CHART
 from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
 
@@ -16,7 +16,10 @@ from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
 @pytest.mark.parametrize(
     ("values", "want"),
     [
-        ({}, rf"{KEY}: the admin key of the gateways is missing and has no default: set the Secret .*secretKeyRef"),
+        (
+            {},
+            rf"{KEY}: the admin key of the gateways is missing and has no default: set .*adminKey\.existingSecret",
+        ),
         (nested(KEY, {"value": "a", **chart.ADMIN_SECRET}), f"{KEY}: set value or valueFrom, not both"),
         (
             {"preset": "multi-tenant", **nested(KEY, {"value": PUBLISHED_KEY})},
@@ -100,7 +103,7 @@ from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
 )
 def test_incompatible_values_are_rejected_with_the_remedy(values: dict[str, Any], want: str) -> None:
     with pytest.raises(HelmError, match=want):
-        render(values)
+        render(merged(WITH_IMAGE, values))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,8 @@ def test_the_schema_names_a_wrong_value(name: str, value: object, want: str) -> 
         ("config.leaderElection", {"leaseDuration": 60, "renewDeadline": "0.5m", "retryPeriod": "500ms"}),
         ("config.provider", {"timeout": "0.05s", "syncPeriod": "1h30m"}),
         ("clusters", [{**EDGE, "provider": {"timeout": "5s"}}]),
-        ("deployment.image", {"repository": "registry.example.org:5000/team/apisix-ingress", "tag": "v1.0_a"}),
+        ("image", {"repository": "registry.example.org:5000/team/apisix-ingress", "tag": "v1.0_a"}),
+        ("deployment.livenessProbe", {"initialDelaySeconds": 0, "failureThreshold": 100}),
         ("config.controllerName", "example.org/a.b-c/d"),
         ("webhook.certificate.caBundle", "Y2E=\n"),
         ("podDisruptionBudget", {"enabled": False, "minAvailable": 1, "maxUnavailable": 1}),

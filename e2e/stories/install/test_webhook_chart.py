@@ -38,7 +38,7 @@ def rendered(gateway: DevGateway, namespace: str) -> list[Manifest]:
         },
     }
     key = chart.nested("gatewayProxy.provider.controlPlane.auth.adminKey", {"value": gateway.admin_key})
-    return chart.render(chart.merged(values, key), release=MARK, namespace=namespace)
+    return chart.render(chart.merged(chart.WITH_IMAGE, values, key), release=MARK, namespace=namespace)
 
 
 def configure(controller: Controller, manifests: Sequence[Manifest], folder: Path, listen: str) -> None:

@@ -124,13 +124,13 @@ def test_a_release_has_the_crds_and_a_chart_that_installs_its_image(tmp_path: Pa
     assert "deploy/kustomize/crds/crds.yaml" in crds
     chart = tmp_path / "deploy" / "charts" / "apisix-ingress"
     chart.mkdir(parents=True)
-    (chart / "values.yaml").write_text((ROOT / chart.relative_to(tmp_path) / "values.yaml").read_text())
+    (chart / "Chart.yaml").write_text((ROOT / chart.relative_to(tmp_path) / "Chart.yaml").read_text())
     (step,) = [
         each for each in release_job("chart") if each.get("name") == "the published chart installs the published image"
     ]
     github = {"GITHUB_REPOSITORY_OWNER": "Some", "GITHUB_REPOSITORY": "Some/Where", "GITHUB_ENV": str(tmp_path / "env")}
     env = {"PATH": os.environ["PATH"], **github}
     subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=env, timeout=10, check=True)
-    values = yaml.safe_load((chart / "values.yaml").read_text())
-    assert values["deployment"]["image"]["repository"] == "ghcr.io/some/where"
+    annotations = yaml.safe_load((chart / "Chart.yaml").read_text())["annotations"]
+    assert annotations["apisix-ingress/image"] == "ghcr.io/some/where"
     assert (tmp_path / "env").read_text() == "CHART=ghcr.io/some/charts/apisix-ingress\n"

@@ -83,10 +83,10 @@
 {{- fail "webhook.certificate.secretName has no effect: set webhook.certificate.provided to true, or leave it out" -}}
 {{- end -}}
 {{- $plane := .Values.gatewayProxy.provider.controlPlane -}}
-{{- if and .Values.apisix.enabled (or $plane.endpoints $plane.service.name) -}}
-{{- fail "apisix.enabled installs a gateway, but gatewayProxy.provider.controlPlane names another one: set one of them" -}}
+{{- if and .Values.apisix.enabled (or .Values.adminUrl $plane.endpoints $plane.service.name) -}}
+{{- fail "apisix.enabled installs a gateway, but adminUrl or gatewayProxy.provider.controlPlane names another one: set one of them" -}}
 {{- end -}}
-{{- range $old, $new := dict "replicaCount" "deployment.replicas" "image" "deployment.image" "resources" "deployment.resources" "nodeSelector" "deployment.nodeSelector" "tolerations" "deployment.tolerations" "affinity" "deployment.affinity" -}}
+{{- range $old, $new := dict "replicaCount" "deployment.replicas" "resources" "deployment.resources" "nodeSelector" "deployment.nodeSelector" "tolerations" "deployment.tolerations" "affinity" "deployment.affinity" -}}
 {{- if hasKey $.Values $old -}}
 {{- fail (printf "%s is a value of the chart of controller 1.8: set %s; docs/install.md has every new name" $old $new) -}}
 {{- end -}}

@@ -60,12 +60,39 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 {{- end -}}
 
+{{- /* The value of a short name or of its long name, given as (list short value long value); both only if they are equal. */ -}}
+{{- define "apisix-ingress.either" -}}
+{{- $short := index . 1 -}}
+{{- $long := index . 3 -}}
+{{- if and $short $long (ne $short $long) -}}
+{{- fail (printf "%s (%s) and %s (%s) are two names of one value: set only one of them" (index . 0) $short (index . 2) $long) -}}
+{{- end -}}
+{{- default (default "" $long) $short -}}
+{{- end -}}
+
+{{- define "apisix-ingress.ofImage" -}}
+{{- $name := index . 1 -}}
+{{- $values := (index . 0).Values -}}
+{{- include "apisix-ingress.either" (list (printf "image.%s" $name) (get $values.image $name) (printf "deployment.image.%s" $name) (get $values.deployment.image $name)) -}}
+{{- end -}}
+
+{{- define "apisix-ingress.pullPolicy" -}}
+{{- default "IfNotPresent" (include "apisix-ingress.ofImage" (list . "pullPolicy")) -}}
+{{- end -}}
+
+{{- /* Releases write the image that they publish into the annotation of the chart. */ -}}
 {{- define "apisix-ingress.image" -}}
-{{- $image := .Values.deployment.image -}}
-{{- if $image.digest -}}
-{{ $image.repository }}@{{ $image.digest }}
+{{- $repository := default (index .Chart.Annotations "apisix-ingress/image") (include "apisix-ingress.ofImage" (list . "repository")) -}}
+{{- if not $repository -}}
+{{- fail "image.repository: no image is published yet: build one with deploy/Dockerfile, push it to a registry that your nodes can reach, and set its name there, such as registry.example.org/apisix-ingress" -}}
+{{- else if and (not (contains "/" $repository)) (ne "Never" (include "apisix-ingress.pullPolicy" .)) -}}
+{{- fail (printf "image.repository: %s has no registry, and Docker Hub has no image of this name: set the name with the registry, such as registry.example.org/%s; if the image is already on every node, set image.pullPolicy to Never" $repository $repository) -}}
+{{- end -}}
+{{- $digest := include "apisix-ingress.ofImage" (list . "digest") -}}
+{{- if $digest -}}
+{{ $repository }}@{{ $digest }}
 {{- else -}}
-{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{ $repository }}:{{ default .Chart.AppVersion (include "apisix-ingress.ofImage" (list . "tag")) }}
 {{- end -}}
 {{- end -}}
 
@@ -78,8 +105,9 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "apisix-ingress.adminUrl" -}}
 {{- $plane := .Values.gatewayProxy.provider.controlPlane -}}
 {{- $admin := .Values.apisix.adminService -}}
-{{- if $plane.endpoints -}}
-{{- $url := first $plane.endpoints | trimSuffix "/" -}}
+{{- $given := include "apisix-ingress.either" (list "adminUrl" .Values.adminUrl "gatewayProxy.provider.controlPlane.endpoints" (first (default list $plane.endpoints))) -}}
+{{- if $given -}}
+{{- $url := trimSuffix "/" $given -}}
 {{- if (urlParse $url).path -}}{{ $url }}{{- else -}}{{ $url }}/apisix/admin{{- end -}}
 {{- else if .Values.apisix.enabled -}}
 http://{{ include "apisix-ingress.fullname" . }}-apisix-admin.{{ .Release.Namespace }}.svc:9180/apisix/admin
@@ -90,11 +118,24 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- end -}}
 {{- end -}}
 
+{{- /* The admin key of the first cluster, as JSON: {value, valueFrom: {secretKeyRef: {name, key}}}. */ -}}
+{{- define "apisix-ingress.adminKey" -}}
+{{- $where := "gatewayProxy.provider.controlPlane.auth.adminKey" -}}
+{{- $long := .Values.gatewayProxy.provider.controlPlane.auth.adminKey -}}
+{{- $ref := default dict (default dict $long.valueFrom).secretKeyRef -}}
+{{- $name := include "apisix-ingress.either" (list "adminKey.existingSecret" .Values.adminKey.existingSecret (printf "%s.valueFrom.secretKeyRef.name" $where) $ref.name) -}}
+{{- $key := include "apisix-ingress.either" (list "adminKey.existingSecretKey" .Values.adminKey.existingSecretKey (printf "%s.valueFrom.secretKeyRef.key" $where) $ref.key) -}}
+{{- if and $long.value $name -}}
+{{- fail (printf "%s: set value or valueFrom, not both; adminKey.existingSecret is a short name of the latter" $where) -}}
+{{- end -}}
+{{- dict "value" $long.value "valueFrom" (dict "secretKeyRef" (dict "name" $name "key" $key)) | toJson -}}
+{{- end -}}
+
 {{- /* Every gateway cluster in one form, as JSON: {"items": [{name, adminUrl, adminKey, tls}]}. */ -}}
 {{- define "apisix-ingress.clusters" -}}
 {{- $plane := .Values.gatewayProxy.provider.controlPlane -}}
 {{- $first := dict "name" "default" "adminUrl" (include "apisix-ingress.adminUrl" .) -}}
-{{- $_ := set $first "adminKey" $plane.auth.adminKey -}}
+{{- $_ := set $first "adminKey" (include "apisix-ingress.adminKey" . | fromJson) -}}
 {{- $_ := set $first "tls" $plane.tls -}}
 {{- $items := list -}}
 {{- range $index, $item := prepend .Values.clusters $first -}}
@@ -107,7 +148,7 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- if and $key.value $ref.name -}}
 {{- fail (printf "%s: set value or valueFrom, not both" $where) -}}
 {{- else if not (or $key.value $ref.name) -}}
-{{- fail (printf "%s: the admin key of the gateways is missing and has no default: set the Secret that contains it (%s.valueFrom.secretKeyRef.name and .key), or set the key itself (%s.value)" $where $where $where) -}}
+{{- fail (printf "%s: the admin key of the gateways is missing and has no default: set the Secret that contains it (%s), or set the key itself (%s.value)" $where (ternary "adminKey.existingSecret" (printf "%s.valueFrom.secretKeyRef.name" $where) (eq $index 0)) $where) -}}
 {{- end -}}
 {{- if and (eq $.Values.preset "multi-tenant") (has $key.value (list "edd1c9f034335f136f87ad84b625c8f1" "4054f7cf07e344346cd3f287985e76a2")) -}}
 {{- fail (printf "%s: this key is published with APISIX: set a secret one in the gateways and here" $where) -}}
