@@ -74,7 +74,7 @@ class EchoedValues:
     Attributes:
         secrets: The positions of secret values.
         values: The positions of values of plugins, any of which may come from a Secret.
-        quoted: Those of the quoted texts that are values of plugins, of any length.
+        quoted: Those of the quoted texts that are values of plugins.
     """
 
     def __init__(self, message: str, body: FrozenJson, quoted: Iterable[str], secrets: Iterable[str]) -> None:
@@ -87,13 +87,16 @@ class EchoedValues:
                 hidden.look(text)
             if is_of_plugin:
                 others.look(text)
-                if text in wanted:
+                if text in wanted and len(text) >= SHORTEST:
                     self.quoted.add(text)
         self.secrets, self.values = hidden.runs(), others.runs()
 
 
 def _texts(body: FrozenJson) -> Iterator[tuple[str, bool, bool]]:
-    """Yield every string value, whether it is secret, and whether it belongs to a plugin; without recursion."""
+    """Yield every string value, whether it is secret, and whether it may be a Secret's value in a plugin.
+
+    The values of a Secret are put into mappings, never into lists (`translation.plugins.configs`). No recursion.
+    """
     only = "plugins" if "plugins" in body else None
     pending: list[tuple[Any, Place, bool, bool]] = [(body, ANYWHERE, False, only is None)]
     while pending:
@@ -108,7 +111,7 @@ def _texts(body: FrozenJson) -> Iterator[tuple[str, bool, bool]]:
         elif isinstance(value, list):
             for index, item in enumerate(value):
                 hides = is_secret or hides_item(value, index)
-                pending.append((item, place.item(value, index), hides, is_of_plugin))
+                pending.append((item, place.item(value, index), hides, False))
 
 
 def _sounds_secret(name: str) -> bool:

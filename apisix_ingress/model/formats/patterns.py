@@ -212,6 +212,7 @@ _FATAL = (
     "unbalanced parenthesis",
     "unterminated character set",
     "nothing to repeat",
+    "multiple repeat",
     "bad escape (end of pattern)",
     "bad character range",
     "min repeat greater than max repeat",

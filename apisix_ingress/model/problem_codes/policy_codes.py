@@ -34,6 +34,14 @@ POLICY_CODES = (
         "Correct the name. Add plugins of your own to `kubernetes.trusted_plugins` of the configuration.",
     ),
     Code(
+        "AIX0408",
+        "PluginDisabled",
+        "A plugin ships with APISIX but is off by default",
+        f"{GATEWAY} Unless you enabled the plugin. Only `lint` reports it.",
+        "Add the plugin to `plugins` in `config.yaml` of the gateway; the list there replaces the default one. If you"
+        " did that, add the plugin to `kubernetes.trusted_plugins` of the configuration, or suppress this code.",
+    ),
+    Code(
         "AIX0405",
         "PluginInvalid",
         "A plugin configuration does not match the schema of the plugin",

@@ -16,7 +16,7 @@ from jsonschema_rs import Draft7Validator, FancyRegexOptions, ValidationError, V
 from apisix_ingress.model.formats.schema_defaults import with_defaults
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.webhook.schemas.known_options import unknown_options
-from apisix_ingress.webhook.schemas.messages import path_of, sentence
+from apisix_ingress.webhook.schemas.messages import choice, path_of, schema_at, sentence
 
 STEPS = 20_000
 """Maximum steps of one pattern on one text; beyond it, the text is assumed to match."""
@@ -42,7 +42,15 @@ class PluginSchema:
         # Without them, conditions on an absent field (`if: {properties: {policy: …}}`) would hold.
         filled = with_defaults(self.document, config)
         errors = (error for error in self.validator.iter_errors(filled) if not _is_forgiven(error))
-        return tuple(dict.fromkeys((path_of(error.instance_path), sentence(error)) for error in errors))
+        return tuple(dict.fromkeys((path_of(error.instance_path), self._sentence(error)) for error in errors))
+
+    def _sentence(self, error: ValidationError) -> str:
+        return choice(schema_at(self.document, error.schema_path), error) or sentence(error)
+
+    def with_defaults(self, config: JsonObject) -> JsonObject:
+        """Return a configuration with the defaults of the schema."""
+        filled: JsonObject = with_defaults(self.document, config)
+        return filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,12 @@ class Subsystem:
         table = self.consumers if in_consumer and name in self.consumers else self.plugins
         schema = table.get(name)
         return schema.mistakes(config) if schema else ()
+
+    def with_defaults(self, name: str, config: JsonObject, *, in_consumer: bool = False) -> JsonObject:
+        """Return the configuration of a plugin with the defaults of its schema."""
+        table = self.consumers if in_consumer and name in self.consumers else self.plugins
+        schema = table.get(name)
+        return schema.with_defaults(config) if schema else config
 
     def unknown_options(
         self, name: str, config: JsonObject, *, in_consumer: bool = False

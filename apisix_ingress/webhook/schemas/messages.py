@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from jsonschema_rs import ValidationError, ValidationErrorKind
+
+from apisix_ingress.model.json import FrozenJson
 
 _BRANCHES = 3
 """Maximum number of alternatives whose first mistake is reported."""
@@ -71,6 +74,42 @@ def sentence(error: ValidationError) -> str:
             return f"a property name is wrong: {sentence(inner)}"
     template = _LIMITS.get(error.kind.name)
     return template.format(**error.kind.as_dict()) if template else f"breaks the rule {error.kind.name}"
+
+
+def schema_at(document: FrozenJson, path: Sequence[str | int]) -> Any:
+    """Return the part of a schema at a path; None if there is none."""
+    found: Any = document
+    for step in path:
+        try:
+            found = found[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return found
+
+
+_CHOICES = {
+    ValidationErrorKind.AnyOf: "set at least one of {}",
+    ValidationErrorKind.OneOfNotValid: "set one of {}",
+    ValidationErrorKind.OneOfMultipleValid: "set only one of {}",
+}
+
+
+def choice(branches: Any, error: ValidationError) -> str:
+    """Return the mistake in a choice between options, or between types; empty if it is no such choice."""
+    template = next((text for kind, text in _CHOICES.items() if isinstance(error.kind, kind)), "")
+    if not template or not isinstance(branches, list) or not all(isinstance(each, dict) for each in branches):
+        return ""
+    if all(each.keys() == {"required"} for each in branches):
+        common = set.intersection(*(set(each["required"]) for each in branches))
+        missing = sorted(common - error.instance.keys()) if isinstance(error.instance, dict) else []
+        if missing:
+            return f"{', '.join(missing)} is required"
+        names = (" and ".join(name for name in each["required"] if name not in common) for each in branches)
+        return template.format(", ".join(filter(None, names)))
+    types = [each.get("type") for each in branches]
+    if all(isinstance(each, str) for each in types) and _type_of(error.instance) not in types:
+        return f"Invalid type. Expected: {', '.join(types)}, given: {_type_of(error.instance)}"
+    return ""
 
 
 def _alternatives(context: Sequence[Sequence[ValidationError]]) -> str:

@@ -12,6 +12,25 @@ from pathlib import Path
 from apisix_ingress.errors import UsageError
 from apisix_ingress.webhook.schemas.book import SchemaBook, compile_subsystem
 
+OFF_BY_DEFAULT = frozenset(
+    {
+        "batch-requests",
+        "brotli",
+        "dubbo-proxy",
+        "error-log-logger",
+        "error-page",
+        "exit-transformer",
+        "gm",
+        "log-rotate",
+        "node-status",
+        "ocsp-stapling",
+        "opentelemetry",
+        "server-info",
+        "skywalking",
+    }
+)
+"""The plugins that ship with APISIX and that its default configuration does not enable (3.18, conf/config.yaml)."""
+
 _PREFIX, _SUFFIX = "apisix-", ".json.gz"
 _FOLDER = Path(__file__).parent
 

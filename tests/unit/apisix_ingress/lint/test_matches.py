@@ -25,7 +25,7 @@ PATH = "spec.rules[0].matches[0].path.value"
         ("/a{2,1}", "min repeat greater than max repeat"),
         (r"/\Q(\E", ""),
         ("/(?i)a(?=b)", ""),
-        ("/a{2}{3}", ""),
+        ("/a{2}{3}", "multiple repeat"),
     ],
 )
 def test_a_pattern_that_cannot_be_compiled_is_found_at_its_field(pattern: str, why: str) -> None:

@@ -10,7 +10,7 @@ from apisix_ingress.kube.manifests.loader import load
 from apisix_ingress.lint.findings import find
 from apisix_ingress.lint.plugins import plugin_rules
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.webhook.schemas.published import published_book, versions
+from apisix_ingress.webhook.schemas.published import OFF_BY_DEFAULT, published_book, versions
 from tests.factories import make_custom
 from tests.unit.apisix_ingress.lint.test_lint import INGRESS, ROUTE, SERVICE
 from translation.core.options import Options
@@ -64,6 +64,40 @@ spec: {authParameter: {keyAuth: {value: {key: one}}}}
     assert lint(consumer) == []
 
 
+@pytest.mark.parametrize("name", ["opentelemetry", "skywalking", "brotli", "error-page"])
+def test_a_plugin_that_is_off_by_default_is_a_warning_with_the_remedy(name: str) -> None:
+    ((code, path, message),) = lint(SERVICE, route(name))
+    assert (code, path) == ("PluginDisabled", "spec.http[0].plugins[0]")
+    assert "off by default: add it to `plugins` in config.yaml" in message
+    ours = replace(Options(), trusted_plugins=frozenset({name}))
+    assert lint(SERVICE, route(name), options=ours) == []
+
+
+def test_a_plugin_that_is_off_by_default_is_checked_with_its_schema() -> None:
+    got = lint(SERVICE, route("opentelemetry", sampler={"name": 5}))
+    assert [each[0] for each in got] == ["PluginDisabled", "PluginInvalid", "PluginInvalid"]
+
+
+def test_rules_beyond_the_schema_are_checked_with_its_defaults() -> None:
+    got = lint(SERVICE, route("cors", allow_credential=True, allow_origins="https://a.example.org", allow_headers="a"))
+    path = "spec.http[0].plugins[0].config.allow_methods"
+    why = "must not be * (which is its default for some options) with allow_credential: list the values"
+    assert got == [("PluginInvalid", path, f"{why} (plugin cors of APISIX 3.18)")]
+    assert lint(SERVICE, route("cors", allow_credential=True, _meta={"disable": True})) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        ({"http_to_https": True, "uri": "/a"}, "set only one of uri, regex_uri, http_to_https"),
+        ({}, "set one of uri, regex_uri, http_to_https"),
+    ],
+)
+def test_a_choice_between_options_is_explained(config: dict[str, object], want: str) -> None:
+    ((_, path, message),) = lint(SERVICE, route("redirect", **config))
+    assert (path, message) == ("spec.http[0].plugins[0].config", f"{want} (plugin redirect of APISIX 3.18)")
+
+
 def test_generated_plugins_are_valid() -> None:
     assert lint(SERVICE, INGRESS % 'k8s.apisix.apache.org/enable-cors: "true"') == []
 
@@ -87,9 +121,10 @@ def test_a_version_without_schemas_is_rejected_with_the_available_ones() -> None
 @pytest.mark.parametrize("version", versions())
 def test_every_shipped_schema_compiles(version: str) -> None:
     book = published_book(version)
-    assert {"limit-count", "key-auth", "proxy-rewrite"} <= book.http.plugins.keys()
     unchecked = {name for name, schema in book.http.plugins.items() if schema is None}
-    assert unchecked <= {"ai-aws-content-moderation", "server-info"}
+    without_schema = {"ai-aws-content-moderation", "server-info", "skywalking", "ocsp-stapling", "gm"}
+    assert (unchecked <= without_schema, book.http.plugins.keys() >= OFF_BY_DEFAULT) == (True, True)
+    assert {"limit-count", "key-auth", "proxy-rewrite"} <= book.http.plugins.keys()
     assert "mqtt-proxy" in book.stream.plugins
     assert "key-auth" in book.http.consumers
 

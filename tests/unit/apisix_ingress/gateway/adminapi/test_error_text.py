@@ -89,6 +89,15 @@ def test_a_secret_of_any_length_is_masked_anywhere(secret: str) -> None:
         assert secret not in scrub(message, with_secret(secret))
 
 
+def test_values_that_cannot_come_from_a_secret_are_shown() -> None:
+    words = "you can not set '*' for other option when 'allow_credential' is true"
+    assert scrub(words, {"plugins": {"cors": {"allow_credential": True, "allow_methods": "*"}}}) == words
+    words = 'pcre2_compile() failed: missing closing parenthesis in "^/(.*"'
+    assert scrub(words, {"plugins": {"proxy-rewrite": {"regex_uri": ["^/(.*", "/$1"]}}}) == words
+    # A Secret may be merged into any mapping.
+    assert scrub('failed with "sesame"', {"plugins": {"cors": {"any": "sesame"}}}) == 'failed with "***"'
+
+
 def test_names_that_matter_stay() -> None:
     words = 'failed to check the configuration of plugin "csrf" err: property "key" is required'
     body = {"plugins": {"csrf": {"host": "csrf", "any": "key", "key": "a.example.com"}}}

@@ -60,7 +60,7 @@ def of_field(schema: JsonObject, value: Any) -> list[str]:
         (
             {"oneOf": [{"required": ["count"]}, {"required": ["rules"]}]},
             {"z": 1},
-            "Must validate one and only one schema (oneOf): count is required; or rules is required",
+            "set one of count, rules",
         ),
         (
             {"oneOf": [{"minLength": 1}, {"minLength": 2}]},
