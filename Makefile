@@ -15,7 +15,7 @@ CLUSTER ?= local
 E2E_WORKERS := --dist loadfile --tx '$(WORKERS)*popen//python=$(NETNS) $(BIN)/python'
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence explain-differential conformance attacks demo demo-cluster screenshots bench clean
+.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence explain-differential conformance attacks demo demo-cluster screenshots release-rehearsal bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -95,6 +95,9 @@ generate: install binaries ## regenerate CRDs, kustomize bases, values and the r
 	$(BIN)/python -m e2e.charts.chart --write
 	$(BIN)/python -m reference --write
 	$(BIN)/python -m reference.content.program --write
+
+release-rehearsal: install ## every step of a release for real, with a report in build/release-rehearsal (root; PREVIOUS=commit to upgrade from)
+	$(BIN)/python -m e2e.release $(if $(PREVIOUS),--previous '$(PREVIOUS)') $(addprefix --part ,$(PARTS))
 
 bench: install binaries ## measure controllers side by side: cold sync, changes, edits, storm, restart, wipe
 	$(BIN)/python -m benchmarks run
