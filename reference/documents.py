@@ -292,6 +292,7 @@ class HostState(_Model):
 
     host: str = Field(description="`*` for routes of every host.")
     state: str
+    summary: str
     since: str = Field(description="Since when the first of its objects fails, as RFC 3339; empty if none does.")
     routes: int
     backends: list[Backend]

@@ -1,4 +1,4 @@
-"""The response that a client gets in words, and the objects that name the host or path without being published.
+"""The response that a client gets as text, and the objects that name the host or path without being published.
 
 `response` computes the response, and `report` combines both. Inputs are plain data; the callers know objects and
 gateways.

@@ -32,7 +32,7 @@ class Reply:
     Attributes:
         status: The HTTP status.
         cause: Why, as the rest of a sentence that begins with the plugin's name.
-        location: Of a redirect; empty if there is none, or if it is unknown.
+        location: Of a redirect; empty if there is none. Variables whose values are unknown stay in it as `$name`.
         by_client: Whether it depends on who sends the request, e.g. on credentials.
     """
 
@@ -59,7 +59,7 @@ def _fault_injection(conf: FrozenJson, scope: PluginScope) -> Reply | None:
         raise MayReply(f"may respond with {status}")
     headers = {str(name).lower(): value for name, value in mapping_in(abort.get("headers")).items()}
     location = str(headers.get("location", "")) if 300 <= status < 400 else ""
-    return Reply(status, "responds itself", _expanded(location, scope))
+    return Reply(status, "responds itself", scope.shown(location))
 
 
 def _redirect(conf: FrozenJson, scope: PluginScope) -> Reply | None:
@@ -69,7 +69,7 @@ def _redirect(conf: FrozenJson, scope: PluginScope) -> Reply | None:
             return None
         status = 301 if request.method in ("GET", "HEAD") else 308
         return Reply(status, "redirects to https", f"https://{request.host}{request.target}")
-    location = _expanded(str(conf["uri"]), scope) if "uri" in conf else None
+    location = scope.shown(str(conf["uri"])) if "uri" in conf else None
     if location is None and (rule := list_in(conf.get("regex_uri"))):
         location = scope.replaced(str(rule[0]), str(rule[1]), request.path)
     if location is None:
@@ -78,14 +78,6 @@ def _redirect(conf: FrozenJson, scope: PluginScope) -> Reply | None:
     if location and conf.get("append_query_string") and query:
         location += ("&" if "?" in location else "?") + query
     return Reply(int(conf.get("ret_code", 302)), "redirects", location)
-
-
-def _expanded(template: str, scope: PluginScope) -> str:
-    """Return a Location; empty if it is unknown."""
-    try:
-        return scope.expanded(template)
-    except Unknown:
-        return ""
 
 
 def _cors(_: FrozenJson, scope: PluginScope) -> Reply | None:

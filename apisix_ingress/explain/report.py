@@ -38,6 +38,7 @@ def explain(
     *,
     unapplied: Mapping[RecordKey, Unapplied] | None = None,
     claimants: Iterable[Claimant] = (),
+    unverified: str = "",
 ) -> JsonObject:
     """Return how a gateway with these records handles a request.
 
@@ -47,6 +48,7 @@ def explain(
         owner_of: Returns the owner of a record; empty if unknown.
         unapplied: Records that should exist in a version that the gateway does not have.
         claimants: Objects that may name the request's host without being published.
+        unverified: Why it is not known whether the gateway has these records; empty if it is.
 
     Returns:
         `request`, `certificate` (https only), `answer` (see `answer.answer`), `outcome` (route, may be, none), `route`,
@@ -70,6 +72,7 @@ def explain(
         "answer": {
             **answer(response, choice, route, should, asked),
             "upstreams": [_upstream(each) for each in response.destinations],
+            "unverified": unverified,
         },
         "outcome": _outcome(choice),
         "route": route,

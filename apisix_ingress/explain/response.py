@@ -53,7 +53,7 @@ class Response:
         kind: backend: the response of a backend; redirect, reply and error: a response of the gateway itself.
         status: The HTTP status; None: that of the backend, or there is no response.
         cause: Why the gateway responds itself, as a sentence without a subject or a full stop.
-        location: Where a redirect leads; empty: unknown.
+        location: Where a redirect leads; variables whose values are unknown stay in it as `$name`. Empty: unknown.
         destinations: The upstreams that the request may be sent to.
         depends_on: What may change the response; empty: it is certain.
         plugin: The plugin that responds; empty: none does.

@@ -82,13 +82,19 @@ def choose(request: ProbeRequest, routes: Iterable[RouteFacts]) -> Choice:
     fits: list[_Fit] = []
     missed: list[Missed] = []
     for route in routes:
-        best = min(_fits(route, request), key=lambda fit: fit.rank, default=None)
+        best = _best_fit(route, request.host, request.path)
         if best is None:
             missed.append(Missed(route, _why_no_candidate(route, request)))
         else:
             fits.append(best)
     fits.sort(key=lambda fit: fit.rank)
     return Choice(tuple(_judge(fits, request)), tuple(missed))
+
+
+def in_order(host: str, path: str, routes: Iterable[RouteFacts]) -> list[RouteFacts]:
+    """Return the routes that match a host and path, in the order in which the gateway evaluates them."""
+    fits = [fit for route in routes if (fit := _best_fit(route, host, path)) is not None]
+    return [fit.route for fit in sorted(fits, key=lambda fit: fit.rank)]
 
 
 def _judge(fits: list[_Fit], request: ProbeRequest) -> Iterator[Candidate]:
@@ -106,13 +112,17 @@ def _judge(fits: list[_Fit], request: ProbeRequest) -> Iterator[Candidate]:
             yield Candidate(fit.route, fit.host, fit.uri, "wins", _why_first(fit))
 
 
-def _fits(route: RouteFacts, request: ProbeRequest) -> Iterator[_Fit]:
+def _best_fit(route: RouteFacts, host: str, path: str) -> _Fit | None:
+    return min(_fits(route, host, path), key=lambda fit: fit.rank, default=None)
+
+
+def _fits(route: RouteFacts, asked_host: str, path: str) -> Iterator[_Fit]:
     if route.body.get("status", 1) == 0:
         return
-    hosts = [(level, host) for host in route.hosts if (level := host_level(host, request.host)) is not None]
+    hosts = [(level, host) for host in route.hosts if (level := host_level(host, asked_host)) is not None]
     if not hosts:  # the paths of other hosts are not compared
         return
-    uris = [(level, uri) for uri in route.uris if (level := uri_level(uri, request.path)) is not None]
+    uris = [(level, uri) for uri in route.uris if (level := uri_level(uri, path)) is not None]
     for of_host, host in hosts:
         for of_uri, uri in uris:
             rank = (*of_host, *of_uri, -route.priority, route.order, route.id)

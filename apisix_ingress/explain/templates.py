@@ -59,6 +59,19 @@ class PluginScope:
             lambda match: match[0][1:] if match[0][0] == "\\" else self.variable(match[1] or match[2]) or "", template
         )
 
+    def shown(self, template: str) -> str:
+        """Return a text with its variables filled in; those whose values are unknown stay in it."""
+
+        def fill(name: str, text: str) -> str:
+            try:
+                return self.variable(name) or ""
+            except Unknown:
+                return text
+
+        return _VARIABLE.sub(
+            lambda match: match[0][1:] if match[0][0] == "\\" else fill(match[1] or match[2], match[0]), template
+        )
+
     def holds(self, rules: object) -> bool | None:
         """Return whether an expression holds; None if unknown."""
         given = list_in(rules)

@@ -12,6 +12,8 @@ def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
     asked = document["request"]
     yield f"{asked['method']} {asked['scheme']}://{asked['host'] or '(no host)'}{asked['path']}"
     yield f"  {document['answer']['summary']}"
+    if unverified := document["answer"].get("unverified"):
+        yield f"  not verified: {unverified}"
     yield from (f"    depends on: {each}" for each in document["answer"]["depends_on"])
     if "certificate" in document:
         yield from _certificate_lines(document["certificate"])

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from apisix_ingress.model.keys import ObjectKey
-
-Severity = Literal["error", "degraded", "warning"]
-"""error: nothing new is published for the object. degraded: it is published, and its condition is False.
-warning: it is published and its condition is True; `translate`, `lint` and an Event show the problem."""
+from apisix_ingress.model.states import Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +16,9 @@ class Problem:
         code: A constant CamelCase word, e.g. `ServiceNotFound`; the reason of an Event.
         message: A sentence that names the cause and the remedy. Never holds Secret data.
         path: The field, e.g. `spec.http[0].backends[1].servicePort`; empty for the object as a whole.
-        severity: The consequence of the mistake.
+        severity: The consequence of the mistake. error: nothing new is published for the object. degraded: it is
+            published, and its condition is False. warning: it is published and its condition is True; `translate`,
+            `lint` and an Event show the problem.
         origin: The object that contains the mistake, if it is another one; the message names it too.
     """
 

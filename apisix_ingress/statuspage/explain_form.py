@@ -18,7 +18,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.snapshot import Snapshot
-from apisix_ingress.statuspage.summary.entry import NOT_COMPARED, Entry
+from apisix_ingress.statuspage.summary.entry import SERVES_LAST, Entry
 
 if TYPE_CHECKING:
     from apisix_ingress.explain.response import Records
@@ -137,12 +137,18 @@ async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapsho
         async for key in in_turns(tuple(candidates(facts.world)))
         if (found := claimant(facts.world, facts.options, key)) is not None
     ]
-    return await asyncio.to_thread(_explain, request, snapshot, records, unapplied, asking)
+    return await asyncio.to_thread(_explain, request, snapshot, records, unapplied, asking, _unverified(facts, cluster))
+
+
+def _unverified(facts: PageInputs, cluster: str) -> str:
+    """Return why it is not known what a gateway cluster serves; empty if it is."""
+    outage = next((facts.outage(each) for each in facts.clusters if each.name == cluster), None)
+    return f"gateway cluster {cluster} is {outage.headline}. {SERVES_LAST}" if outage is not None else ""
 
 
 def _missing(facts: PageInputs, cluster: str, entry: Entry, state: RecordState) -> Unapplied | None:
     """Return the records that a gateway does not have in the desired version; uncompared ones count as applied."""
-    if state.kind == "applied" or state is NOT_COMPARED:
+    if state.kind in ("applied", "unknown"):
         return None
     has_earlier = any(each.holds(entry.key) for each in facts.clusters if each.name == cluster)
     return Unapplied(entry.record.body, f"{_WORDS[state.kind].format(cluster)}{_because(state)}", has_earlier)
@@ -158,13 +164,14 @@ def _explain(
     records: Records,
     unapplied: Mapping[RecordKey, Unapplied],
     claimants: Sequence[Claimant],
+    unverified: str,
 ) -> JsonObject:
     from apisix_ingress.explain.report import explain  # its regular expressions take time and memory at the start
 
     def owner_of(key: RecordKey) -> str:
         return str(snapshot.entries[key].owner)
 
-    return explain(request, records, owner_of, unapplied=unapplied, claimants=claimants)
+    return explain(request, records, owner_of, unapplied=unapplied, claimants=claimants, unverified=unverified)
 
 
 def _looked_at(done: asyncio.Future[JsonObject]) -> None:

@@ -10,7 +10,7 @@ from apisix_ingress.diagnostics.reports.ages import in_words
 from apisix_ingress.model.json import JsonObject
 
 _TONES: Mapping[str, tuple[str, ...]] = {
-    "good": ("applied", "in sync", "live", "wins", "valid", "ok", "created"),
+    "good": ("applied", "in sync", "live", "redirect", "wins", "valid", "ok", "created"),
     "busy": ("pending", "waiting", "writing", "starting", "updated"),
     "warn": ("degraded", "warning", "incomplete", "expires soon", "may win", "partial"),
     "bad": (
@@ -18,13 +18,13 @@ _TONES: Mapping[str, tuple[str, ...]] = {
         "error",
         "rejected",
         "unreachable",
+        "closed",
         "failing",
         "unauthorized",
         "redirected",
         "audit failed",
         "admin key rejected",
         "not published",
-        "no endpoints",
         "expired",
         "not valid yet",
         "unreadable",

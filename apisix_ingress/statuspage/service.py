@@ -34,6 +34,7 @@ from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import UsageError
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
+from apisix_ingress.model.states import SEVERITIES
 from apisix_ingress.statuspage.access import REFUSAL, Audience, is_local, tagged
 from apisix_ingress.statuspage.conflicting_objects import conflicts
 from apisix_ingress.statuspage.explain_form import Busy, Explainer, Question
@@ -43,7 +44,6 @@ from apisix_ingress.statuspage.live_updates import LiveUpdates
 from apisix_ingress.statuspage.record_masking import redacted
 from apisix_ingress.statuspage.render import ASSETS, asset, render, texts_of
 from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache
-from apisix_ingress.statuspage.summary.findings import SEVERITIES
 from apisix_ingress.statuspage.summary.hosts import covers
 from apisix_ingress.statuspage.views.certificates import certificates
 from apisix_ingress.statuspage.views.changes import changes
@@ -51,7 +51,8 @@ from apisix_ingress.statuspage.views.details.object_details import thing
 from apisix_ingress.statuspage.views.details.record_details import add_bodies, record
 from apisix_ingress.statuspage.views.gateway_api import gateway_api
 from apisix_ingress.statuspage.views.headline import navigation
-from apisix_ingress.statuspage.views.hosts import STATUSES, hosts
+from apisix_ingress.statuspage.views.hosts import FILTERS as HOST_FILTERS
+from apisix_ingress.statuspage.views.hosts import hosts
 from apisix_ingress.statuspage.views.overview import overview, replica
 from apisix_ingress.statuspage.views.problems import problems
 from apisix_ingress.statuspage.views.records import FILTERS, is_kind, records, states
@@ -181,7 +182,7 @@ class StatusPage:
         return await problems(self._facts, snapshot, _search(request), severity, _page(request))
 
     async def _hosts(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
-        state = _choice(request, "state", ("troubled", *STATUSES))
+        state = _choice(request, "state", HOST_FILTERS)
         return await hosts(self._facts, snapshot, _search(request), state, _page(request))
 
     async def _records(self, request: web.Request, snapshot: Snapshot) -> JsonObject:

@@ -16,9 +16,10 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.summary.certificates import forget
-from apisix_ingress.statuspage.summary.entry import NOT_COMPARED, Entry
+from apisix_ingress.statuspage.summary.entry import NOT_COMPARED, UNVERIFIED, Entry
 from apisix_ingress.statuspage.summary.ordering import CHUNK, ordered
 from apisix_ingress.statuspage.summary.summary import Summary, summarize
+from providers.status.host_records import HostRecords
 
 PAUSE, SHARE = 0.3, 4.0
 """Minimum seconds between two snapshots, and the multiple of the time that one takes."""
@@ -99,14 +100,15 @@ async def gather(facts: PageInputs) -> Snapshot:
     found = Snapshot(facts.revision, began=facts.clock.monotonic())
     found.counts = {cluster.name: Counter() for cluster in facts.clusters}
     kinds: dict[str, list[Entry]] = {}
+    hosts = HostRecords(facts.world)
     async for key in in_turns(desired.keys(), every=CHUNK):
-        if (entry := _entry(facts, key)) is not None:
+        if (entry := _entry(facts, hosts, key)) is not None:
             found.entries[key] = entry
             kinds.setdefault(key.kind, []).append(entry)
             if any(state.kind in ("rejected", "waiting") for _, state in entry.states):
                 found.unwell.append(entry)
             for cluster, state in entry.states:
-                found.counts[cluster]["unknown" if state is NOT_COMPARED else state.kind] += 1
+                found.counts[cluster][state.kind] += 1
     found.by_kind = {kind: await ordered(entries, _place) for kind, entries in kinds.items()}
     found.unwell = await ordered(found.unwell, _place)
     async for owner in in_turns(tuple(reports), every=CHUNK):
@@ -119,7 +121,7 @@ async def gather(facts: PageInputs) -> Snapshot:
     return found
 
 
-def _entry(facts: PageInputs, key: RecordKey) -> Entry | None:
+def _entry(facts: PageInputs, hosts: HostRecords, key: RecordKey) -> Entry | None:
     """Return the entry of a record; None if it is no longer desired, or only where it already exists."""
     desired = facts.world.desired
     owners = desired.owners_of(key)
@@ -129,12 +131,17 @@ def _entry(facts: PageInputs, key: RecordKey) -> Entry | None:
     if record.existing_only:
         return None
     wanted_by = (cluster for cluster in facts.clusters if desired.get(key, cluster.name) is not None)
-    return Entry(record, owners, tuple((cluster.name, state_of(facts, cluster, key)) for cluster in wanted_by))
+    written = dict.fromkeys(each for owner in owners for each in hosts.owners(key, owner))
+    return Entry(record, tuple(written), tuple((cluster.name, state_of(facts, cluster, key)) for cluster in wanted_by))
 
 
 def state_of(facts: PageInputs, cluster: PageCluster, key: RecordKey) -> RecordState:
     """Return the state of a record in a cluster, as far as this replica knows."""
-    return cluster.record_state(key) if cluster.taken_over or facts.outage(cluster) else NOT_COMPARED
+    outage = facts.outage(cluster)
+    if not cluster.taken_over and outage is None:
+        return NOT_COMPARED
+    state = cluster.record_state(key)
+    return UNVERIFIED if outage is not None and state.kind == "applied" else state
 
 
 def _place(entry: Entry) -> tuple[Any, ...]:

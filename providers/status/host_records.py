@@ -36,6 +36,7 @@ class HostRecords:
     def __init__(self, world: World) -> None:
         self._world = world
         self._indexes: dict[str, _Index] = {}
+        self._owners: dict[ObjectKey, dict[RecordKey, tuple[ObjectKey, ...]]] = {}
 
     def of(self, owner: ObjectKey) -> dict[RecordKey, Record]:
         """Return the records of the hosts of an Ingress that its paths, or all Ingresses of the host, have."""
@@ -56,6 +57,22 @@ class HostRecords:
         store = self._world.stores.get("Ingress") if owner.kind == HOST else None
         if store is not None:
             yield from (item.meta.key for item in store.by_index(NGINX_HOST_INDEX, owner.name))
+
+    def owners(self, key: RecordKey, owner: ObjectKey) -> tuple[ObjectKey, ...]:
+        """Return the objects that users wrote for a record: instead of a host of ingress-nginx, its Ingresses.
+
+        These are the Ingresses that have the path of the record; for a record of the whole host, all Ingresses of it.
+        """
+        if owner.kind != HOST:
+            return (owner,)
+        if owner not in self._owners:
+            named = list(self.ingresses(owner))
+            held = [(each, self.of(each)) for each in named]
+            records = self._world.desired.of_owner(owner)
+            self._owners[owner] = {
+                record: tuple(each for each, its in held if record in its) or tuple(named) for record in records
+            }
+        return self._owners[owner].get(key) or (owner,)
 
     def _index(self, host: str) -> _Index:
         records = self._world.desired.of_owner(ObjectKey(HOST, "", host))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, Secret
-from apisix_ingress.model.problem import Problem, Severity
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.states import Severity
 from apisix_ingress.state.view import View
 from crds import SpecError
 from translation.core.grants import Destination, Reference, is_granted

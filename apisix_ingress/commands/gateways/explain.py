@@ -61,8 +61,8 @@ def explain(
     kubeconfig nor admin key; `apisix-ingress dashboard` prints its address.
 
     Exit 0 if a backend answers, or the gateway itself without an error, such as a redirect; 1 if the gateway responds
-    with an error such as 404 or 503, or if the route depends on conditions that only the gateway can evaluate; 2 on an
-    error of the command.
+    with an error such as 404 or 503, if the route depends on conditions that only the gateway can evaluate, or if the
+    gateway does not respond, so that the answer is not verified; 2 on an error of the command.
 
     Examples:
         apisix-ingress explain https://shop.example.org/cart -f manifests/
@@ -95,7 +95,8 @@ def explain(
 def _serves(document: JsonObject) -> bool:
     """Return whether the request gets a response other than an error."""
     answer = document["answer"]
-    return answer["kind"] in ("backend", "redirect", "reply") and (answer["status"] or 0) < 400
+    is_expected = answer["kind"] in ("backend", "redirect", "reply") and (answer["status"] or 0) < 400
+    return is_expected and not answer["unverified"]
 
 
 def _finish(document: JsonObject, *, verbose: bool, output: str) -> NoReturn:

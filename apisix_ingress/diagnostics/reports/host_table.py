@@ -8,10 +8,9 @@ from datetime import datetime
 from apisix_ingress.diagnostics.reports.ages import UNKNOWN, age
 from apisix_ingress.diagnostics.reports.status_table import table
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.states import HEALTHY_HOSTS
 
 _HEADER = ("HOST", "STATE", "SINCE", "ROUTES", "BACKENDS", "CERTIFICATE", "OBJECTS")
-_GOOD = ("live", "redirects")
-_FADED = ("unknown", "not used")
 _MOST = 3
 """Objects or backends of a row of the table."""
 
@@ -26,6 +25,7 @@ def _host(item: JsonObject) -> JsonObject:
     return {
         "host": item["host"],
         "state": item["status"],
+        "summary": item.get("summary", item["status"]),
         "since": item.get("since", ""),
         "routes": item["routes"],
         "backends": item.get("backends", []),
@@ -50,14 +50,14 @@ def host_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str]]
     yield header, "dim"
     for line, each in zip(lines, found, strict=True):
         state = each["state"]
-        yield line, "" if state in _GOOD else "dim" if state in _FADED else "red"
+        yield line, "" if state in HEALTHY_HOSTS else "yellow" if state == "unknown" else "red"
 
 
 def _row(each: JsonObject, now: datetime) -> tuple[str, ...]:
     backends = [f"{backend['name']} ({backend['nodes']})" for backend in each["backends"]]
     objects = [f"{item['kind']} {item['namespace']}/{item['name']}".replace(" /", " ") for item in each["objects"]]
     shown = (age(each["since"], now), str(each["routes"]), _few(backends), _expiry(each["certificate"], now))
-    return (each["host"], each["state"], *shown, _few(objects))
+    return (each["host"], each["summary"], *shown, _few(objects))
 
 
 def _expiry(certificate: JsonObject | None, now: datetime) -> str:

@@ -17,10 +17,9 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import has_condition
 from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.states import OBJECT_STATUSES, ObjectStatus
 
 NO_MATCH = Hint("No served object has this namespace and kind; omit --namespace and --kind to see all of them.")
-
-STATES = ("ok", "failed", "waiting", "pending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Wellness:
         since: When the condition became what it is, as RFC 3339; empty if it is not known.
     """
 
-    state: str
+    state: ObjectStatus
     reason: str = ""
     message: str = ""
     since: str = ""
@@ -99,7 +98,7 @@ def compose(
         "controller": controller,
         "leader": leader,
         "clusters": list(clusters),
-        "objects": {kind: {state: tally[kind, state] for state in STATES} for kind in kinds},
+        "objects": {kind: {state: tally[kind, state] for state in OBJECT_STATUSES} for kind in kinds},
         "items": [
             {
                 "object": key.reference(),
@@ -144,7 +143,7 @@ def computed_wellness(condition: Condition | None) -> Wellness:
 
 
 def _wellness(status: str, reason: str, message: str) -> Wellness:
-    state = "ok" if status == "True" else "waiting" if is_away(message) else "failed"
+    state: ObjectStatus = "ok" if status == "True" else "waiting" if is_away(message) else "failed"
     return Wellness(state, reason, message)
 
 

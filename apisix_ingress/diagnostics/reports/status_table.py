@@ -7,10 +7,10 @@ from datetime import datetime
 from itertools import islice
 
 from apisix_ingress.diagnostics.reports.ages import age
-from apisix_ingress.diagnostics.reports.status import STATES
 from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.states import OBJECT_STATUSES, ClusterStatus
 
 _COLOURS = {"failed": "red", "waiting": "yellow", "pending": "yellow", "ok": ""}
 _GAP = "  "
@@ -54,7 +54,7 @@ def headline(document: JsonObject) -> str:
     total = sum(sum(tally.values()) for tally in tallies)
     counts = {"object": failing, "gateway cluster": behind, "unreadable kind": len(document["unread"])}
     wrong = [_count(number, noun) for noun, number in counts.items() if number]
-    parts = [f"{' and '.join(wrong)} need{'s' if sum(counts.values()) == 1 else ''} attention"] if wrong else []
+    parts = [f"{_joined(wrong)} need{'s' if sum(counts.values()) == 1 else ''} attention"] if wrong else []
     if waiting:
         verb = "waits" if waiting == 1 else "wait"
         parts.append(f"{_count(waiting, 'object')} {verb} for a gateway that does not respond")
@@ -85,10 +85,10 @@ def _clusters(clusters: Sequence[JsonObject]) -> Iterator[tuple[str, str]]:
             yield f"  {each['trouble']}", "red"
 
 
-def _state(cluster: JsonObject) -> str:
+def _state(cluster: JsonObject) -> ClusterStatus:
     if not cluster["reachable"]:
-        return "unreadable"
-    return "in sync" if cluster["in_sync"] else "differs"
+        return "unreachable"
+    return "in sync" if cluster["in_sync"] else "incomplete"
 
 
 def _records(cluster: JsonObject) -> str:
@@ -101,11 +101,11 @@ def _records(cluster: JsonObject) -> str:
 
 
 def _kinds(objects: JsonObject) -> Iterator[tuple[str, str]]:
-    rows = [(kind, *(str(tally[state]) for state in STATES)) for kind, tally in objects.items()]
-    lines = list(table(("KIND", *(state.upper() for state in STATES)), rows))
+    rows = [(kind, *(str(tally[state]) for state in OBJECT_STATUSES)) for kind, tally in objects.items()]
+    lines = list(table(("KIND", *(state.upper() for state in OBJECT_STATUSES)), rows))
     yield lines[0], "dim"
     for line, tally in zip(lines[1:], objects.values(), strict=True):
-        yield line, next((_COLOURS[state] for state in STATES[1:] if tally[state]), "")
+        yield line, next((_COLOURS[state] for state in OBJECT_STATUSES[1:] if tally[state]), "")
 
 
 def _objects(items: Sequence[JsonObject], now: datetime) -> Iterator[tuple[str, str]]:
@@ -134,6 +134,10 @@ def _same(items: Sequence[JsonObject]) -> list[list[JsonObject]]:
         own = tuple(map(str, each["object"].values())) if each["state"] == "ok" else ()
         groups.setdefault((each["state"], message, *own), []).append(each)
     return list(groups.values())
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _count(number: int, noun: str) -> str:

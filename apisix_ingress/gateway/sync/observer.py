@@ -10,7 +10,7 @@ from typing import Literal
 
 from apisix_ingress.model.keys import RecordKey
 
-StateKind = Literal["applied", "pending", "waiting", "rejected", "unreachable"]
+StateKind = Literal["applied", "unknown", "pending", "waiting", "rejected", "unreachable"]
 Change = Literal["created", "updated", "deleted"]
 OutageReason = Literal["unreachable", "failing", "unauthorized", "redirected"]
 
@@ -20,8 +20,7 @@ class RecordState:
     """The sync state of a record in one cluster.
 
     Attributes:
-        kind: applied: the cluster has it as desired; pending: queued or in flight; waiting: for another record;
-            rejected: the gateway rejected it; unreachable: the cluster does not respond.
+        kind: A word of `model.states.RecordStatus`.
         message: Why it is not applied: the gateway's error if there was one; without secrets.
         is_away: Whether the only cause is a cluster that does not respond, which may be temporary.
     """

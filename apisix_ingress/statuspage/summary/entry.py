@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.records import Record
+from apisix_ingress.model.states import RECORD_STATUSES, RecordStatus
 
-NOT_COMPARED = RecordState("pending", "not compared with this cluster by this replica")
+NOT_COMPARED = RecordState("unknown", "not compared with this cluster by this replica")
 """The state of a record for a follower, or for a leader that has just started."""
 
-EntryStatus = Literal["applied", "unknown", "pending", "waiting", "partial", "rejected", "unreachable"]
+SERVES_LAST = "If the gateway still runs, it serves its last records"
+"""What is known about a gateway cluster that does not respond."""
 
-STATUSES: tuple[EntryStatus, ...] = ("applied", "unknown", "pending", "waiting", "partial", "rejected", "unreachable")
-"""States in which a record may be shown, the best first."""
+UNVERIFIED = RecordState("unknown", f"the cluster does not respond. {SERVES_LAST}")
+"""The state of a record that was applied in a cluster that does not respond now."""
+
+
+_AWAY: frozenset[RecordStatus] = frozenset({"unknown", "unreachable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +68,12 @@ class Entry:
         return all(state.kind == "applied" for _, state in self.states)
 
     @property
-    def status(self) -> EntryStatus:
-        """The worst of its states; `partial` if it is applied in some clusters and others are unreachable."""
-        kinds = {"unknown" if state is NOT_COMPARED else state.kind for _, state in self.states}
-        if kinds >= {"applied", "unreachable"}:
-            kinds = (kinds - {"unreachable"}) | {"partial"}
-        return next((each for each in reversed(STATUSES) if each in kinds), "applied")
+    def status(self) -> RecordStatus:
+        """The worst of its states; `partial` if it is applied in some clusters and others do not respond."""
+        kinds: set[RecordStatus] = {state.kind for _, state in self.states}
+        if "applied" in kinds and not kinds.isdisjoint(_AWAY):
+            kinds = (kinds - _AWAY) | {"partial"}
+        return next((each for each in reversed(RECORD_STATUSES) if each in kinds), "applied")
 
     @property
     def is_empty(self) -> bool:

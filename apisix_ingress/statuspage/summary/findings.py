@@ -6,10 +6,9 @@ certificates. `cluster_findings` and `watch_findings` change without a new snaps
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 
 from apisix_ingress.gateway.sync.comparison.audit import REMEDY
 from apisix_ingress.gateway.sync.observer import HEADLINES
@@ -19,15 +18,13 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.problem_codes.table import CODES
+from apisix_ingress.model.states import FAILING_HOSTS, SEVERITIES, Severity
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.summary.certificates import Certificate
-from apisix_ingress.statuspage.summary.entry import Entry
+from apisix_ingress.statuspage.summary.entry import SERVES_LAST, Entry
+from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host
 
-Severity = Literal["critical", "error", "degraded", "warning"]
-SEVERITIES: tuple[Severity, ...] = ("critical", "error", "degraded", "warning")
-"""critical: a whole gateway cluster or the API server; error: not in effect; degraded: in effect in part."""
-
-PAUSED = "Writes are paused. The gateway keeps serving its current records."
+PAUSED = f"Writes are paused. {SERVES_LAST}."
 
 _HOSTS_NAMED = 3
 
@@ -46,6 +43,7 @@ class Finding:
         record: The record that it is about.
         cluster: The gateway cluster that it is about.
         since: When the object's condition became False, or this process first saw it; None: not known.
+        hosts: The hosts that it harms, for the heading.
     """
 
     severity: Severity
@@ -57,6 +55,7 @@ class Finding:
     record: RecordKey | None = None
     cluster: str = ""
     since: datetime | None = None
+    hosts: tuple[str, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -75,13 +74,59 @@ class Finding:
         return self.cause, self.object or ObjectKey("", "", self.cluster), self.field
 
 
-def problem_findings(facts: PageInputs, owner: ObjectKey, problems: Iterable[Problem]) -> Iterator[Finding]:
+class Victims:
+    """The hosts that objects harm.
+
+    Args:
+        hosts: Every host.
+    """
+
+    def __init__(self, hosts: Iterable[Host]) -> None:
+        self.closed: list[Host] = []
+        """The hosts whose requests all get an error."""
+        self._hosts: dict[ObjectKey, list[str]] = {}
+        self._failing: set[ObjectKey] = set()
+        for host in hosts:
+            harming = dict.fromkeys(host.unpublished)
+            if host.failing is not None:
+                harming |= dict.fromkeys(host.failing.owners)
+            if host.status == "closed":
+                self.closed.append(host)
+            if host.status in FAILING_HOSTS:
+                self._failing |= harming.keys()
+            for owner in harming:
+                self._hosts.setdefault(owner, []).append(host.name)
+
+    def of(self, owner: ObjectKey) -> tuple[str, ...]:
+        """Return the hosts that an object harms."""
+        return tuple(self._hosts.get(owner, ()))
+
+    def severity(self, owner: ObjectKey, severity: Severity) -> Severity:
+        """Return the severity of a problem: an error if all requests for a host fail because of the object."""
+        return "error" if severity == "degraded" and owner in self._failing else severity
+
+
+def problem_findings(
+    facts: PageInputs, owner: ObjectKey, problems: Iterable[Problem], victims: Victims
+) -> Iterator[Finding]:
     """Yield what is wrong with an object."""
     since = failing_since(facts, owner, facts.journal.since(owner))
     for each in problems:
         known = CODES.get(each.code)
         title = known.title if known is not None else each.code
-        yield Finding(each.severity, title, each.message, each.code, each.path, owner, since=since)
+        severity, hosts = victims.severity(owner, each.severity), victims.of(owner)
+        hosts = () if severity == "warning" else hosts
+        yield Finding(severity, title, each.message, each.code, each.path, owner, since=since, hosts=hosts)
+
+
+def closed_finding(host: Host) -> Finding:
+    """Return that all requests for a host get an error."""
+    assert host.response is not None
+    assert host.failing is not None
+    title, code = f"Every request gets the response {host.response.status}", "HostClosed"
+    message = f"The gateway responds itself: {host.response.cause}."
+    owner, key = host.failing.owner, host.failing.key
+    return Finding("error", title, message, code, object=owner, record=key, hosts=(host.name,))
 
 
 def failing_since(facts: PageInputs, owner: ObjectKey, here: datetime | None) -> datetime | None:
@@ -99,28 +144,36 @@ def failing_since(facts: PageInputs, owner: ObjectKey, here: datetime | None) ->
     return min(here, known) if here is not None else known
 
 
-def record_findings(facts: PageInputs, entry: Entry, users: Mapping[RecordKey, list[str]]) -> Iterator[Finding]:
+def record_findings(
+    facts: PageInputs, entry: Entry, users: Mapping[RecordKey, list[str]], victims: Victims
+) -> Iterator[Finding]:
     """Yield what is wrong with a record.
 
     Args:
         facts: The inputs.
         entry: The record.
         users: Upstream → hosts of the routes that use it.
+        victims: The hosts that objects harm.
     """
-    about = Finding("error", "", "", "", object=entry.owner, record=entry.key)
+    hosts = entry.hosts if entry.key.kind == "routes" else ()
+    about = Finding("error", "", "", "", object=entry.owner, record=entry.key, hosts=hosts)
     for cluster, state in entry.states:
         of_state = replace(about, message=state.message, cluster=cluster)
         if state.kind == "rejected":
             since = failing_since(facts, entry.owner, facts.journal.since((cluster, entry.key)))
-            yield replace(of_state, title=f"Rejected by gateway cluster {cluster}", code="Rejected", since=since)
+            yield replace(of_state, title=f"Gateway cluster {cluster} rejects the record", code="Rejected", since=since)
         elif state.kind == "waiting":
             title = f"Blocked by another record in gateway cluster {cluster}"
             yield replace(of_state, severity="degraded", title=title, code="Blocked")
     if entry.is_empty and entry.key in users:
-        hosts = users[entry.key]
-        whom = f"requests for {_listed(hosts)}" if hosts else "its connections"
+        harmed = users[entry.key]
+        whom = f"requests for {listed(harmed)}" if harmed else "its connections"
         message = f"The upstream has no nodes, so {whom} fail (503). Check that Pods of the Service are ready."
-        yield replace(about, severity="degraded", title="No ready endpoint", message=message, code="NoEndpoints")
+        closed = {host.name for host in victims.closed}
+        severity: Severity = "degraded" if closed.isdisjoint(harmed) else "error"
+        named = tuple(host for host in harmed if host != EVERY_HOST)
+        title = "Requests get the response 503, because no endpoint is ready"
+        yield replace(about, severity=severity, title=title, message=message, code="NoEndpoints", hosts=named)
 
 
 def certificate_finding(each: Certificate, now: datetime) -> Finding | None:
@@ -134,11 +187,12 @@ def certificate_finding(each: Certificate, now: datetime) -> Finding | None:
         "not valid yet": ("Certificate is not valid yet", f"is not valid before {begins}"),
     }.get(validity, ("Certificate expires soon", f"expires at {ends}"))
     source = f" Renew {each.secret}." if each.secret is not None and validity != "not valid yet" else ""
-    message = f"The certificate for {_listed(list(each.entry.hosts))} {text}.{source}"
+    message = f"The certificate for {listed(list(each.entry.hosts))} {text}.{source}"
     severity: Severity = "warning" if validity == "expires soon" else "error"
     owner, key = each.entry.owner, each.entry.key
     since = contents.ends if validity == "expired" else None
-    return Finding(severity, title, message, "CertificateExpiry", object=owner, record=key, since=since)
+    hosts = each.entry.hosts
+    return Finding(severity, title, message, "CertificateExpiry", object=owner, record=key, since=since, hosts=hosts)
 
 
 def cluster_findings(facts: PageInputs, cluster: PageCluster) -> Iterator[Finding]:
@@ -165,6 +219,7 @@ def watch_findings(facts: PageInputs) -> Iterator[Finding]:
         yield Finding("critical", f"Objects are not up to date: {what}", why, "NotUpToDate")
 
 
-def _listed(hosts: list[str]) -> str:
+def listed(hosts: Sequence[str]) -> str:
+    """Return the first hosts, and how many there are more."""
     shown = ", ".join(hosts[:_HOSTS_NAMED])
     return f"{shown} and {len(hosts) - _HOSTS_NAMED} more" if len(hosts) > _HOSTS_NAMED else shown

@@ -1,4 +1,7 @@
-"""Hosts: the worst state of the routes of each, its owners, its certificate, and objects that are not published."""
+"""Hosts: what their requests get, their owners, their certificate, and objects that are not published.
+
+The state of a host comes from the routes that get its requests. A route that gets none never changes it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Literal
 
 from apisix_ingress.diagnostics.claimants import KINDS, claimant
+from apisix_ingress.explain.hosts import (
+    HostResponses,
+    RouteIndex,
+    RouteUse,
+    closed_by,
+    fails_in_part,
+    is_failure,
+    redirect_of,
+)
+from apisix_ingress.explain.patterns import RouteFacts
+from apisix_ingress.explain.response import Response, global_rules_of
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.problem_codes.table import CODES
+from apisix_ingress.model.states import HOST_STATUSES, HostStatus
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.summary.certificates import Certificate, certificate_of
@@ -23,21 +38,8 @@ EVERY_HOST = "*"
 MOST_OWNERS = 5
 """Objects that are kept of one host."""
 
-RouteStatus = Literal[
-    "live", "unknown", "pending", "waiting", "partial", "no endpoints", "not published", "unreachable", "rejected"
-]
-STATUSES: tuple[RouteStatus, ...] = (
-    "live",
-    "unknown",
-    "pending",
-    "waiting",
-    "partial",
-    "no endpoints",
-    "not published",
-    "unreachable",
-    "rejected",
-)
-"""States of routes and hosts, the best first."""
+MOST_USES = 1_000
+"""Routes that are kept of one host to decide what its requests get."""
 
 
 @dataclass(slots=True)
@@ -51,22 +53,24 @@ class Host:
         unpublished: The first objects with errors that name it; one that is also an owner has an earlier version live.
         kept: Whether a gateway has a route for it from before this process started, of an object with errors.
         certificate: What TLS clients get.
+        response: The error or the redirect that every request gets; None if some get something else.
+        failing: A route that responds with `response`, or with an error to a part of the requests.
+        cause: Why requests fail: the problem of an object, else the response of the gateway. Empty if none does.
+        title: The cause in a few words, the same for equal causes.
+        status: Its state.
     """
 
     name: str
-    routes: Counter[RouteStatus] = field(default_factory=Counter)
+    routes: Counter[HostStatus] = field(default_factory=Counter)
     owners: dict[ObjectKey, None] = field(default_factory=dict)
     unpublished: dict[ObjectKey, None] = field(default_factory=dict)
     kept: bool = False
     certificate: Certificate | None = None
-
-    @property
-    def status(self) -> RouteStatus:
-        """The worst state of its routes and objects; `partial` if routes exist in addition to an unpublished object."""
-        found: set[RouteStatus] = set(self.routes)
-        if self.unpublished:
-            found.add("partial" if found or self.kept else "not published")
-        return next((each for each in reversed(STATUSES) if each in found), "live")
+    response: Response | None = None
+    failing: Entry | None = None
+    cause: str = ""
+    title: str = ""
+    status: HostStatus = "live"
 
     def matches(self, words: Iterable[str]) -> bool:
         """Return whether each of the words, in lower case, is in its name or its objects."""
@@ -74,15 +78,25 @@ class Host:
         return all(word in text for word in words)
 
 
-def route_status(entry: Entry, entries: Mapping[RecordKey, Entry]) -> RouteStatus:
-    """Return the state of a route: that of its record, or that an upstream of it has no nodes."""
-    status = entry.status
-    if status != "applied" and status != "partial":
-        return status
-    used = (entries.get(key) for key in entry.record.refs)
-    if any(each.is_empty for each in used if each is not None):
-        return "no endpoints"
-    return "live" if status == "applied" else "partial"
+@dataclass(slots=True)
+class Hosts:
+    """Every host, and the state of every route.
+
+    Attributes:
+        all: The hosts, sorted.
+        of_route: Route → its state.
+    """
+
+    all: list[Host] = field(default_factory=list)
+    of_route: dict[RecordKey, HostStatus] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A host while its routes are being collected."""
+
+    host: Host
+    uses: list[tuple[RouteUse, Entry]] = field(default_factory=list)
 
 
 async def gather_hosts(
@@ -90,29 +104,110 @@ async def gather_hosts(
     entries: Mapping[RecordKey, Entry],
     problems: Mapping[ObjectKey, tuple[Problem, ...]],
     by_name: Mapping[str, Certificate],
-) -> list[Host]:
-    """Return every host of routes and of route objects with errors, sorted."""
-    found: dict[str, Host] = {}
+) -> Hosts:
+    """Return every host of routes and of route objects with errors."""
+    drafts: dict[str, _Draft] = {}
+    found = Hosts()
+    await _collect(entries, drafts, found.of_route)
     async for entry in in_turns(tuple(entries.values())):
         if entry.key.kind == "routes":
-            status = route_status(entry, entries)
+            state = found.of_route.setdefault(entry.key, "not used")
             for name in entry.hosts or (EVERY_HOST,):
-                host = found.setdefault(name, Host(name))
-                host.routes[status] += 1
+                host = _draft(drafts, name).host
+                host.routes[state] += 1
                 _keep(host.owners, entry.owner)
+    served = frozenset(drafts)
     async for owner in in_turns(tuple(problems)):
+        is_error = any(each.severity == "error" for each in problems[owner])
         for name in _unpublished_hosts(facts, owner, problems[owner]):
-            _keep(found.setdefault(name, Host(name)).unpublished, owner)
-    for name in facts.kept_hosts() & found.keys():
-        found[name].kept = True
-    for host in found.values():
-        host.certificate = certificate_of(host.name, by_name)
-    return await ordered(found.values(), attrgetter("name"))
+            if is_error or name not in served:
+                _keep(_draft(drafts, name).host.unpublished, owner)
+    for name in facts.kept_hosts() & drafts.keys():
+        drafts[name].host.kept = True
+    async for draft in in_turns(tuple(drafts.values())):
+        draft.host.certificate = certificate_of(draft.host.name, by_name)
+        _decide(draft, found.of_route)
+        _explain(draft.host, problems)
+    found.all = await ordered((each.host for each in drafts.values()), attrgetter("name"))
+    return found
+
+
+async def _collect(
+    entries: Mapping[RecordKey, Entry], drafts: dict[str, _Draft], states: dict[RecordKey, HostStatus]
+) -> None:
+    """Find the routes that get requests, with their states."""
+    bodies = {key: entry.record.body for key, entry in entries.items()}
+    index = RouteIndex(RouteFacts(key.id, body) for key, body in bodies.items() if key.kind == "routes")
+    responses = HostResponses(index, bodies, global_rules_of(bodies))
+    places = [(host, uri) for host in index.hosts for uri in index.uris(host)]
+    async for host, uri in in_turns(places):
+        draft = _draft(drafts, host or EVERY_HOST)
+        for use in responses.uses(host, uri):
+            entry = entries[RecordKey("routes", use.route.id)]
+            state = _state(entry, use.response)
+            states[entry.key] = _worse(states.get(entry.key, state), state)
+            if len(draft.uses) < MOST_USES:
+                draft.uses.append((use, entry))
+
+
+def _draft(drafts: dict[str, _Draft], name: str) -> _Draft:
+    name = name.lower()
+    return drafts.setdefault(name, _Draft(Host(name)))
+
+
+def _state(entry: Entry, response: Response) -> HostStatus:
+    """Return the state of a route that gets requests."""
+    match entry.status:
+        case "unknown" | "unreachable":
+            return "unknown"
+        case "pending" | "waiting" | "rejected" as status:
+            return status
+        case status if is_failure(response):
+            return "closed"
+        case "partial":
+            return "partial"
+    return "redirect" if response.kind == "redirect" else "live"
+
+
+def _worse(one: HostStatus, other: HostStatus) -> HostStatus:
+    return max(one, other, key=HOST_STATUSES.index)
+
+
+def _decide(draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> None:
+    """Set the state of a host: the worst of the routes that get its requests, and of objects that are not published."""
+    host = draft.host
+    uses = [use for use, _ in draft.uses]
+    found: set[HostStatus] = {states[entry.key] for _, entry in draft.uses} - {"closed"}
+    known = found.isdisjoint(("unknown", "rejected", "pending", "waiting"))
+    closed = closed_by(host.name, uses) if known else None
+    part = fails_in_part(uses) if known else None
+    if closed is not None or part is not None:
+        host.failing = next(entry for use, entry in draft.uses if use.response is (closed or part))
+    if closed is not None:
+        found, host.response = {"closed"}, closed
+    elif part is not None:
+        found |= {"partial"}
+    elif found == {"redirect"}:
+        host.response = redirect_of(uses)
+    if host.unpublished:
+        found.add("partial" if draft.uses or host.kept else "not published")
+    host.status = max(found, key=HOST_STATUSES.index, default="not used")
+
+
+def _explain(host: Host, problems: Mapping[ObjectKey, tuple[Problem, ...]]) -> None:
+    """Set why requests for a host fail."""
+    owners = (*host.unpublished, *(host.failing.owners if host.failing is not None else ()))
+    urgent = (each for owner in owners for each in problems.get(owner, ()) if each.severity != "warning")
+    if (problem := next(urgent, None)) is not None:
+        code = CODES.get(problem.code)
+        host.cause, host.title = problem.message, code.title if code is not None else problem.code
+    elif host.status == "closed" and host.response is not None:
+        host.cause = host.title = host.response.cause
 
 
 def _unpublished_hosts(facts: PageInputs, owner: ObjectKey, problems: Iterable[Problem]) -> set[str]:
-    """Return the hosts that an object names, if this version of it is not published."""
-    if owner.kind not in KINDS or all(each.severity != "error" for each in problems):
+    """Return the hosts that an object names, if this version of it may not be published."""
+    if owner.kind not in KINDS or all(each.severity == "warning" for each in problems):
         return set()
     claim = claimant(facts.world, facts.options, owner)
     return {name for rule in claim.rules for name in (rule["hosts"] or [EVERY_HOST])} if claim is not None else set()

@@ -9,17 +9,20 @@ from operator import attrgetter
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.states import HostStatus
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.summary.certificates import Certificate, covering, read_certificates
 from apisix_ingress.statuspage.summary.entry import Entry
 from apisix_ingress.statuspage.summary.findings import (
     Finding,
+    Victims,
     certificate_finding,
+    closed_finding,
     problem_findings,
     record_findings,
 )
-from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host, RouteStatus, gather_hosts, route_status
+from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host, gather_hosts
 from apisix_ingress.statuspage.summary.ordering import ordered
 
 EXPIRED = "CertificateExpired"
@@ -36,14 +39,16 @@ class Summary:
     Attributes:
         findings: What needs attention, the most urgent first; without clusters and watches.
         hosts: Every host, sorted.
+        route_states: Route → its state.
         certificates: Every certificate, the first to expire first.
         routes: State → number of routes.
     """
 
     findings: list[Finding] = field(default_factory=list)
     hosts: list[Host] = field(default_factory=list)
+    route_states: dict[RecordKey, HostStatus] = field(default_factory=dict)
     certificates: list[Certificate] = field(default_factory=list)
-    routes: Counter[RouteStatus] = field(default_factory=Counter)
+    routes: Counter[HostStatus] = field(default_factory=Counter)
 
 
 async def summarize(
@@ -52,17 +57,21 @@ async def summarize(
     """Return the summary of records and problems; linear in their number."""
     found = Summary()
     found.certificates = await read_certificates(each for each in entries.values() if each.key.kind == "ssls")
-    found.hosts = await gather_hosts(facts, entries, problems, covering(found.certificates))
+    hosts = await gather_hosts(facts, entries, problems, covering(found.certificates))
+    found.hosts, found.route_states = hosts.all, hosts.of_route
+    found.routes = Counter(found.route_states.values())
     users: dict[RecordKey, list[str]] = {}
     async for entry in in_turns(tuple(entries.values())):
-        if entry.key.kind == "routes":
-            found.routes[route_status(entry, entries)] += 1
-        _note_users(users, entry)
+        if found.route_states.get(entry.key) != "not used":
+            _note_users(users, entry)
+    victims = Victims(found.hosts)
     async for entry in in_turns(tuple(entries.values())):
         if entry.is_empty or not entry.settled:
-            found.findings += record_findings(facts, entry, users)
+            found.findings += record_findings(facts, entry, users, victims)
     async for owner in in_turns(tuple(problems)):
-        found.findings += problem_findings(facts, owner, problems[owner])
+        found.findings += problem_findings(facts, owner, problems[owner], victims)
+    covered_hosts = {host for each in found.findings if each.severity == "error" for host in each.hosts}
+    found.findings += (closed_finding(each) for each in victims.closed if each.name not in covered_hosts)
     now = facts.clock.now()
     expiring = list(filter(None, (certificate_finding(each, now) for each in found.certificates)))
     covered = {each.object for each in expiring}

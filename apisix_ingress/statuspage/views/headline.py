@@ -8,11 +8,13 @@ from typing import Literal
 
 from apisix_ingress.diagnostics.empty_state import Hint, empty_state
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.states import FAILING_HOSTS, HEALTHY_HOSTS
 from apisix_ingress.statuspage import conflicting_objects as rivals
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.findings import Finding
+from apisix_ingress.statuspage.summary.hosts import Host
 from apisix_ingress.statuspage.views.gateway_api import has_gateway_api
 from apisix_ingress.statuspage.views.presentation import rfc3339
 from apisix_ingress.statuspage.views.problems import all_findings, problem_counts
@@ -20,9 +22,10 @@ from apisix_ingress.statuspage.views.problems import all_findings, problem_count
 Tone = Literal["good", "busy", "warn", "bad", "idle"]
 
 _EMPTY = "No routes yet"
+_CAUSES = 3
+"""Causes that the headline names."""
+
 _NO_RULES = "The served objects define no route: check their rules."
-_WORSE = ("no endpoints", "not published", "unreachable", "rejected")
-"""States of hosts and routes in which requests fail, or get an earlier version."""
 
 
 def navigation(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
@@ -53,15 +56,20 @@ def headline(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding])
 
 
 def _sentence(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]) -> tuple[Tone, str, str]:
-    live, total = snapshot.summary.routes["live"], snapshot.summary.routes.total()
+    states = snapshot.summary.routes
+    live, total = sum(states[each] for each in HEALTHY_HOSTS), states.total()
     clusters = plural(len(facts.clusters), "gateway cluster")
     some = f"{live:,} of {plural(total, 'route')} live on {clusters}"
     if not facts.controller.is_ready:
         return "busy", "Reading and translating objects", "This page is incomplete, and nothing is written yet."
+    failing = [each for each in snapshot.summary.hosts if each.status in FAILING_HOSTS]
     critical = [each for each in findings if each.severity == "critical"]
-    if critical:
+    if critical and (critical[0].cluster or not failing):
         more = f", and {len(critical) - 1} more" if len(critical) > 1 else ""
         return "bad", f"{clean(critical[0].title)}{more}", clean(critical[0].message)
+    if failing:
+        detail = f"{_causes(failing)}{some}." if facts.controller.leads else _of_follower(facts, total)
+        return "bad", _failing(failing, len(snapshot.summary.hosts)), detail
     if urgent := [each for each in findings if each.severity != "warning"]:
         detail = f"{some}." if facts.controller.leads else _of_follower(facts, total)
         return "bad" if _is_severe(urgent) else "warn", _needs(urgent), detail
@@ -79,6 +87,22 @@ def page_hint(facts: PageInputs) -> Hint:
     """Return what is missing if there are no routes; without a command if objects are read from files."""
     found = empty_state(facts.world, facts.options)
     return Hint(clean(found.text), clean(found.command) if facts.controller.watches else "")
+
+
+def _failing(failing: Sequence[Host], total: int) -> str:
+    """Return how many hosts fail, and how if that is the same for all."""
+    statuses = {each.response.status if each.response is not None else None for each in failing}
+    ending = "s" if len(failing) == 1 else ""
+    status = statuses.pop() if len(statuses) == 1 else None
+    how = f"answer{ending} {status}" if status is not None else f"fail{ending}"
+    return f"{len(failing):,} of {plural(total, 'host')} {how}"
+
+
+def _causes(failing: Sequence[Host]) -> str:
+    """Return the most frequent causes with the number of hosts, as the beginning of a text."""
+    counts = Counter(each.title or each.status for each in failing)
+    shown = [f"{cause} ({count:,})" if len(counts) > 1 else cause for cause, count in counts.most_common(_CAUSES)]
+    return clean(f"{', '.join(shown)}. ")
 
 
 def _is_severe(urgent: Sequence[Finding]) -> bool:
@@ -129,11 +153,11 @@ def _records(snapshot: Snapshot, kind: str) -> Counter[str]:
 
 
 def _health(status: str) -> str:
-    if status in ("live", "applied"):
+    if status == "applied" or status in HEALTHY_HOSTS:
         return "good"
-    if status == "unknown":
+    if status in ("unknown", "unreachable"):
         return "idle"
-    return "bad" if status in _WORSE else "warn"
+    return "bad" if status in FAILING_HOSTS else "warn"
 
 
 def _tile(name: str, title: str, path: str, query: JsonObject, counts: Counter[str]) -> JsonObject:

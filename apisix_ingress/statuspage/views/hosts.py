@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import get_args
 
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.states import HEALTHY_HOSTS, HOST_STATUSES
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.entry import Entry
 from apisix_ingress.statuspage.summary.findings import failing_since
-from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host, RouteStatus
+from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host
 from apisix_ingress.statuspage.views.certificates import certificate_row
 from apisix_ingress.statuspage.views.presentation import MOST_SHOWN, object_reference, page_of, paging, rfc3339
 
-STATUSES: tuple[RouteStatus, ...] = get_args(RouteStatus)
+FILTERS = ("troubled", *HOST_STATUSES)
+"""Values of the filter for states; troubled: every state that needs attention."""
 
 
 async def hosts(facts: PageInputs, snapshot: Snapshot, query: str, state: str, page: int) -> JsonObject:
@@ -32,6 +33,7 @@ async def hosts(facts: PageInputs, snapshot: Snapshot, query: str, state: str, p
     return {
         "query": query,
         "state": state,
+        "states": list(FILTERS),
         **paging(len(found), page),
         "items": await host_rows(facts, snapshot, page_of(found, page)),
     }
@@ -58,7 +60,7 @@ def _bounded_backends(found: Mapping[str, int]) -> list[JsonObject]:
 
 def _since(facts: PageInputs, each: Host) -> datetime | None:
     """Return since when the first of its objects fails; None if the host is live or the time is not known."""
-    if each.status == "live":
+    if each.status in HEALTHY_HOSTS:
         return None
     owners = dict.fromkeys((*each.owners, *each.unpublished))
     return min(filter(None, (failing_since(facts, key, facts.journal.since(key)) for key in owners)), default=None)
@@ -69,6 +71,8 @@ def host_row(facts: PageInputs, each: Host) -> JsonObject:
     return {
         "host": clean(each.name),
         "status": each.status,
+        "summary": clean(summary_of(each)),
+        "cause": clean(each.cause),
         "since": rfc3339(_since(facts, each)),
         "routes": each.routes.total(),
         "states": {status: count for status, count in each.routes.items() if count},
@@ -79,5 +83,15 @@ def host_row(facts: PageInputs, each: Host) -> JsonObject:
     }
 
 
+def summary_of(each: Host) -> str:
+    """Return the state of a host with the status that its requests get, e.g. `closed (503)`."""
+    response = each.response
+    if response is None:
+        return each.status
+    if response.kind == "redirect":
+        return f"{response.status} → {response.location}"
+    return f"{each.status} ({response.status})"
+
+
 def _is_so(each: Host, state: str) -> bool:
-    return not state or each.status == state or (state == "troubled" and each.status not in ("live", "unknown"))
+    return not state or each.status == state or (state == "troubled" and each.status not in (*HEALTHY_HOSTS, "unknown"))

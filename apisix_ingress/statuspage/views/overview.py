@@ -10,6 +10,7 @@ from itertools import islice
 from apisix_ingress.gateway.sync.comparison.audit import REMEDY
 from apisix_ingress.gateway.sync.observer import HEADLINES
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.states import ClusterStatus
 from apisix_ingress.statuspage import conflicting_objects as rivals
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.record_masking import clean
@@ -81,7 +82,7 @@ def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> Jso
         "refused": clean(facts.controller.refused.get(cluster.name, "")),
         "version": clean(cluster.version),
         "breaker_open": outage is not None,
-        "records": {"wanted": counts.total(), **{state: counts[state] for state in (*STATES, "unknown")}},
+        "records": {"wanted": counts.total(), **{state: counts[state] for state in STATES}},
         "backlog": cluster.backlog,
         "last_audit": rfc3339(happened.compared_at),
         "audit_failed": rfc3339(happened.failed_at),
@@ -92,7 +93,7 @@ def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> Jso
     }
 
 
-def _cluster_state(facts: PageInputs, cluster: PageCluster, counts: Counter[str]) -> str:
+def _cluster_state(facts: PageInputs, cluster: PageCluster, counts: Counter[str]) -> ClusterStatus:
     if (outage := facts.outage(cluster)) is not None:
         return outage.reason
     if not cluster.taken_over:

@@ -18,14 +18,10 @@ MOST_SHOWN = 20
 MOST_LISTED = 100
 """Maximum number of items of a list without pages."""
 
-NGINX_HOST = "NginxHost"
-"""The kind of owners that are hosts of ingress-nginx: no object of it exists."""
-
 
 def object_reference(key: ObjectKey) -> JsonObject:
     """Return an object as the page names and links it."""
-    text = f"ingress-nginx host {key.name}" if key.kind == NGINX_HOST else str(key)
-    return {"kind": key.kind, "namespace": key.namespace, "name": key.name, "text": clean(text)}
+    return {"kind": key.kind, "namespace": key.namespace, "name": key.name, "text": clean(str(key))}
 
 
 def rfc3339(moment: datetime | None) -> str:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.problem_codes.table import CODES
+from apisix_ingress.model.states import SEVERITIES
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
-from apisix_ingress.statuspage.summary.findings import (
-    SEVERITIES,
-    Finding,
-    cluster_findings,
-    watch_findings,
+from apisix_ingress.statuspage.summary.findings import Finding, cluster_findings, listed, watch_findings
+from apisix_ingress.statuspage.views.presentation import (
+    MOST_SHOWN,
+    bounded,
+    object_reference,
+    page_of,
+    paging,
+    rfc3339,
 )
-from apisix_ingress.statuspage.views.presentation import MOST_SHOWN, object_reference, page_of, paging, rfc3339
 
 
 def live_findings(facts: PageInputs) -> list[Finding]:
@@ -66,7 +70,9 @@ def grouped(findings: Iterable[Finding]) -> list[JsonObject]:
 
 def _group(members: list[Finding]) -> JsonObject:
     known = [each.since for each in members if each.since is not None]
-    row = {**finding_row(members[0]), "since": rfc3339(min(known) if known else None), "count": len(members)}
+    hosts = tuple(dict.fromkeys(host for each in members for host in each.hosts))
+    row = finding_row(replace(members[0], hosts=hosts))
+    row |= {"since": rfc3339(min(known) if known else None), "count": len(members)}
     first = row["message"]
     row["more"] = [_further(finding_row(each), first) for each in members[1 : MOST_SHOWN + 1]]
     return row
@@ -84,6 +90,8 @@ def finding_row(each: Finding) -> JsonObject:
     return {
         "severity": each.severity,
         "title": clean(each.title),
+        "hosts": bounded(map(clean, each.hosts)),
+        "heading": clean(heading(each)),
         "message": clean(each.message),
         "code": each.code,
         "number": known.number if known is not None else "",
@@ -95,6 +103,11 @@ def finding_row(each: Finding) -> JsonObject:
         "cluster": each.cluster,
         "since": rfc3339(each.since),
     }
+
+
+def heading(each: Finding) -> str:
+    """Return the hosts that a finding harms, and what is wrong with them."""
+    return f"{listed(each.hosts)}: {each.title}" if each.hosts else each.title
 
 
 def problem_row(owner: ObjectKey, problem: Problem) -> JsonObject:
@@ -113,6 +126,6 @@ def _mentions(each: Finding, words: list[str]) -> bool:
         return True
     # Search the displayed text, so that masked values cannot be guessed letter by letter.
     known = CODES.get(each.code)
-    names = (each.code, known.number if known else "", each.field, each.cluster, str(each.object or ""))
+    names = (each.code, known.number if known else "", each.field, each.cluster, str(each.object or ""), *each.hosts)
     text = "\n".join((*names, clean(each.title), clean(each.message))).lower()
     return all(word in text for word in words)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from apisix_ingress.diagnostics.claimants import candidates, claimant
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
+from apisix_ingress.model.states import RECORD_STATUSES
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.entry import Entry
-from apisix_ingress.statuspage.summary.hosts import route_status
 from apisix_ingress.statuspage.views.presentation import (
     MOST_LISTED,
     MOST_SHOWN,
@@ -21,9 +21,9 @@ from apisix_ingress.statuspage.views.presentation import (
 )
 from apisix_ingress.statuspage.views.problems import problem_row
 
-STATES = ("applied", "pending", "waiting", "rejected", "unreachable")
-FILTERS = ("unsettled", "no-endpoints", *STATES)
-"""Values of the filter for states: unsettled: not applied everywhere; no-endpoints: requests get 503."""
+STATES = tuple(each for each in RECORD_STATUSES if each != "partial")
+FILTERS = ("unsettled", "closed", "not-used", *STATES)
+"""Values of the filter for states: unsettled: not applied everywhere; closed, not-used: as of hosts."""
 
 
 async def records(facts: PageInputs, snapshot: Snapshot, kind: str, query: str, state: str, page: int) -> JsonObject:
@@ -34,6 +34,7 @@ async def records(facts: PageInputs, snapshot: Snapshot, kind: str, query: str, 
         "kind": kind,
         "query": query,
         "state": state,
+        "states": list(FILTERS),
         **paging(len(found), page),
         "items": [record_row(snapshot, entry) for entry in page_of(found, page)],
         "counts": {each: len(snapshot.by_kind.get(each, ())) for each in RECORD_KINDS},
@@ -62,8 +63,10 @@ def _is_so(snapshot: Snapshot, entry: Entry, state: str) -> bool:
             return True
         case "unsettled":
             return not entry.settled
-        case "no-endpoints":
-            return entry.is_empty or route_status(entry, snapshot.entries) == "no endpoints"
+        case "closed":
+            return entry.is_empty or snapshot.summary.route_states.get(entry.key) == "closed"
+        case "not-used":
+            return snapshot.summary.route_states.get(entry.key) == "not used"
     return any(found.kind == state for _, found in entry.states)
 
 
@@ -74,6 +77,7 @@ def record_row(snapshot: Snapshot, entry: Entry) -> JsonObject:
         "hosts": bounded(map(clean, entry.hosts)),
         "paths": bounded(map(clean, entry.paths)),
         "priority": entry.priority,
+        "serves": snapshot.summary.route_states.get(entry.key, ""),
         "upstreams": [_upstream(snapshot, key) for key in sorted(entry.record.refs) if key.kind == "upstreams"],
         "plugins": bounded(sorted(map(clean, entry.record.body.get("plugins") or ()))),
         "problems": [problem_row(entry.owner, each) for each in snapshot.problems_of.get(entry.owner, ())][:MOST_SHOWN],

@@ -33,7 +33,7 @@ def got(plugins: dict[str, Any], url: str = "http://a.org/x?q=1", **request: Any
             308,
             "https://a.org/x?q=1",
         ),
-        ({"redirect": {"uri": "/$request_id"}}, 302, ""),
+        ({"redirect": {"uri": "/$request_id"}}, 302, "/$request_id"),
     ],
 )
 def test_redirects_have_a_status_and_a_location(plugins: dict[str, Any], status: int, location: str) -> None:

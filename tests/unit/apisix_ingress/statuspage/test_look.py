@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from apisix_ingress.model.states import HOST_STATUSES
 from apisix_ingress.statuspage.look import ICONS, arcs, favicon, relative, tone
 from apisix_ingress.statuspage.render import soft
-from apisix_ingress.statuspage.summary.hosts import STATUSES
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 
@@ -34,16 +34,17 @@ def test_ring_is_closed_and_shows_one_bad_of_many() -> None:
 
 
 def test_every_state_of_a_host_has_its_own_tone() -> None:
-    assert {status: tone(status) for status in STATUSES} == {
+    assert {status: tone(status) for status in HOST_STATUSES} == {
+        "not used": "idle",
+        "redirect": "good",
         "live": "good",
         "unknown": "idle",
         "pending": "busy",
         "waiting": "busy",
         "partial": "warn",
-        "no endpoints": "bad",
         "not published": "bad",
-        "unreachable": "bad",
         "rejected": "bad",
+        "closed": "bad",
     }
 
 

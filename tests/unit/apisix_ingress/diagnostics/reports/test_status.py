@@ -10,6 +10,7 @@ from apisix_ingress.diagnostics.doctor.clock_skew import skew_seconds
 from apisix_ingress.diagnostics.empty_state import NO_HINT, Hint
 from apisix_ingress.diagnostics.reports.status import Filter, Wellness, compose, computed_wellness, stored_wellness
 from apisix_ingress.model.condition import AWAY, aborted, synced
+from apisix_ingress.model.states import ObjectStatus
 from tests.factories import make_custom, make_key
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, 500_000, tzinfo=UTC)
@@ -39,7 +40,7 @@ def test_a_computed_condition_is_read_in_the_same_way() -> None:
 
 
 def test_a_filter_that_matches_nothing_is_the_hint_unless_nothing_is_served_at_all() -> None:
-    def hint_of(only: Filter, *states: str, hint: Hint = NO_HINT) -> str:
+    def hint_of(only: Filter, *states: ObjectStatus, hint: Hint = NO_HINT) -> str:
         found = {make_key(state): Wellness(state) for state in states}
         got = compose(found, [], only, controller="c", leader={}, is_led=True, hint=hint)["hint"]
         return got["text"] if got else ""

@@ -56,12 +56,12 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
         NOW,
     )
     assert [line for line, _ in got] == [
-        "1 object and 2 gateway clusters and 1 unreadable kind need attention",
+        "1 object, 2 gateway clusters and 1 unreadable kind need attention",
         "controller apisix-ingress: one leads, renewed 2.5 s ago (lease apisix/leader)",
         "",
-        "CLUSTER  STATE       RECORDS                       VERSION        ADMIN API",
-        "east     differs     3/5 (1 differing, 1 missing)  APISIX/3.18.0  http://e",
-        "west     unreadable  -                             -              http://w",
+        "CLUSTER  STATE        RECORDS                       VERSION        ADMIN API",
+        "east     incomplete   3/5 (1 differing, 1 missing)  APISIX/3.18.0  http://e",
+        "west     unreachable  -                             -              http://w",
         "  no response",
         "",
         "KIND         OK  FAILED  WAITING  PENDING",

@@ -44,17 +44,17 @@ async def test_the_last_check_is_the_oldest_of_all_clusters() -> None:
         assert (await harness.data("overview"))["headline"]["checked"] == "2026-01-01T00:00:00Z"
 
 
-async def test_objects_that_need_attention_are_counted_once() -> None:
+async def test_hosts_that_fail_are_counted() -> None:
     backends = [{"serviceName": "gone", "servicePort": 80}, {"serviceName": "lost", "servicePort": 80}]
     harness = make_harness(service(), ENDPOINTS, shop(), shop("broken", "broken.example.org", backends=backends))
-    want = ("bad", "1 object needs attention", "1 of 1 route live on 1 gateway cluster.")
+    want = ("bad", "1 of 2 hosts fails", "A referenced Service does not exist. 1 of 1 route live on 1 gateway cluster.")
     assert await headline_of(harness) == want
 
 
 async def test_service_without_endpoints_needs_attention() -> None:
     tone, title, detail = await headline_of(make_harness(service(), shop()))
-    assert (tone, title) == ("warn", "1 object needs attention")
-    assert detail == "0 of 1 route live on 1 gateway cluster."
+    assert (tone, title) == ("bad", "1 of 1 host answers 503")
+    assert detail == "upstream default_web_80 has no nodes. 0 of 1 route live on 1 gateway cluster."
 
 
 async def test_an_unreachable_gateway_is_listed_first() -> None:
@@ -142,5 +142,5 @@ async def test_a_follower_does_not_show_live_routes_next_to_problems() -> None:
     broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
     harness = make_harness(service(), ENDPOINTS, shop(), broken, clusters=[ScriptedCluster(taken_over=False)])
     harness.controller.leads, harness.controller.leader = False, ""
-    want = ("bad", "1 object needs attention", "No leader is known yet. 1 route translated here.")
+    want = ("bad", "1 of 2 hosts fails", "No leader is known yet. 1 route translated here.")
     assert await headline_of(harness) == want

@@ -10,7 +10,7 @@ import yaml
 
 from apisix_ingress.gateway.sync.observer import Outage, RecordState
 from apisix_ingress.model.keys import RecordKey
-from tests.unit.apisix_ingress.statuspage.harness import ScriptedCluster, make_harness, served
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
 from tests.unit.translation.objects import OPTIONS, fill, ingress, ingress_rule, make, rule, service, slice_of
 from tests.unit.translation.settling import prepare, settle
 from translation.nginx.options import NginxOptions
@@ -139,7 +139,11 @@ async def test_search_finds_every_sort_of_thing() -> None:
         objects = await harness.data("search", q="ApisixRoute lost")
         page = (await harness.ask("/status/search?q=default")).text
         empty = await harness.data("search")
-    assert [(each["name"], each["total"]) for each in found["sections"]] == [("hosts", 1), ("routes", 1)]
+    assert [(each["name"], each["total"]) for each in found["sections"]] == [
+        ("hosts", 1),
+        ("problems", 1),
+        ("routes", 1),
+    ]
     assert [each["name"] for each in objects["sections"]] == ["hosts", "problems", "objects"]
     for title in ("Problems", "Objects", "Routes", "Upstreams"):
         assert f">{title} <span" in page
@@ -166,8 +170,11 @@ async def test_page_of_the_gateway_api_is_not_offered_where_it_is_not_used() -> 
         assert 'href="/status/gateway-api"' not in (await harness.ask("/status")).text
 
 
-async def test_host_of_ingress_nginx_leads_to_its_ingresses() -> None:
-    item = ingress(ingress_rule(host="blog.example.org"))
+NGINX = "nginx.ingress.kubernetes.io/"
+
+
+def nginx_harness(annotations: dict[str, str] | None = None) -> PageHarness:
+    item = ingress(ingress_rule(host="blog.example.org"), annotations=annotations)
     item["spec"]["ingressClassName"] = "nginx"
     nginx_class = {
         "apiVersion": "networking.k8s.io/v1",
@@ -176,15 +183,71 @@ async def test_host_of_ingress_nginx_leads_to_its_ingresses() -> None:
         "spec": {"controller": "k8s.io/ingress-nginx"},
     }
     options = replace(OPTIONS, nginx=NginxOptions(seed=b"seed"))
-    world = settle(service(), ENDPOINTS, nginx_class, item, options=options)
-    async with served(make_harness(world=world)) as harness:
+    return make_harness(world=settle(service(), ENDPOINTS, nginx_class, item, options=options))
+
+
+async def test_the_owner_of_a_host_of_ingress_nginx_is_its_ingress() -> None:
+    async with served(nginx_harness()) as harness:
         (row,) = [each for each in (await harness.data("hosts"))["items"] if each["host"] == "blog.example.org"]
         owner = row["owners"][0]
         found = await harness.data("object", kind=owner["kind"], namespace=owner["namespace"], name=owner["name"])
-        page = (await harness.ask(f"/status/object?kind={owner['kind']}&name={owner['name']}")).text
-    assert owner["text"] == "ingress-nginx host blog.example.org"
-    assert [each["text"] for each in found["sources"]] == [f"Ingress default/{item['metadata']['name']}"]
-    assert "Ingresses" in page
+        whole = [(await harness.ask(f"/status/{name}")).text for name in ("hosts", "records", "explain")]
+    assert owner["text"] == "Ingress default/ing"
+    assert found["records"] != []
+    assert [each for each in whole if "NginxHost" in each or "ingress-nginx host" in each] == []
+
+
+async def test_host_of_ingress_nginx_that_is_closed_is_shown_with_status_and_cause() -> None:
+    login = {f"{NGINX}auth-type": "basic", f"{NGINX}auth-secret": "missing"}
+    async with served(nginx_harness(login)) as harness:
+        (row,) = [each for each in (await harness.data("hosts"))["items"] if each["host"] == "blog.example.org"]
+        overview = await harness.data("overview")
+        explained = await harness.data("explain", url="http://blog.example.org/")
+    (tile,) = (each for each in overview["tiles"] if each["name"] == "hosts")
+    assert (row["status"], row["summary"], tile["bad"]) == ("closed", "closed (503)", 1)
+    assert overview["headline"]["title"] == "1 of 1 host answers 503"
+    assert [each["severity"] for each in overview["attention"] if "blog.example.org" in each["hosts"]] == ["error"]
+    assert (explained["answer"]["kind"], explained["answer"]["status"]) == ("error", 503)
+
+
+async def test_host_of_ingress_nginx_without_a_record_is_not_published() -> None:
+    async with served(nginx_harness({f"{NGINX}configuration-snippet": "deny all;"})) as harness:
+        (row,) = (await harness.data("hosts"))["items"]
+    assert (row["host"], row["status"]) == ("blog.example.org", "not published")
+
+
+async def test_host_that_is_redirected_shows_where_to() -> None:
+    moved = shop(plugins=[{"name": "redirect", "enable": True, "config": {"uri": "https://b.org/", "ret_code": 308}}])
+    async with served(make_harness(service(), ENDPOINTS, moved)) as harness:
+        (row,) = (await harness.data("hosts"))["items"]
+    assert (row["status"], row["summary"]) == ("redirect", "308 → https://b.org/")
+
+
+async def test_a_route_that_gets_no_request_does_not_change_the_state_of_a_host() -> None:
+    copy = make("ApisixRoute", "copy", namespace="team-b", spec=shop(priority=-1)["spec"])
+    harness = make_harness(service(), ENDPOINTS, service(namespace="team-b"), shop(), copy)
+    async with served(harness):
+        (row,) = (await harness.data("hosts"))["items"]
+        problems = await harness.data("problems", q="503")
+        routes = {each["name"]: each["serves"] for each in (await harness.data("records"))["items"]}
+    assert (row["status"], row["states"]) == ("live", {"live": 1, "not used": 1})
+    assert (problems["total"], routes) == (0, {"default_route_rule": "live", "team-b_copy_rule": "not used"})
+
+
+async def test_nothing_is_live_while_no_gateway_responds() -> None:
+    clusters = [ScriptedCluster("one", outage=AWAY), ScriptedCluster("two", outage=AWAY, taken_over=False)]
+    harness = make_harness(service(), ENDPOINTS, shop(), shop("two", "b.example.org"), clusters=clusters)
+    async with served(harness):
+        overview = await harness.data("overview")
+        hosts = (await harness.data("hosts"))["items"]
+        explained = await harness.data("explain", url="http://b.example.org/a", cluster="one")
+        pages = [(await harness.ask(f"/status{where}")).text for where in ("", "/hosts", "/records")]
+        answer = (await harness.ask("/status/explain?url=http://b.example.org/a&cluster=one")).text
+    assert [each["good"] for each in overview["tiles"]] == [0, 0, 0, 0, 0]
+    assert {each["status"] for each in hosts} == {"unknown"}
+    assert [each for each in pages if "badge good" in each] == []
+    assert "If the gateway still runs, it serves its last records" in explained["answer"]["unverified"]
+    assert 'class="outcome warn"' in answer
 
 
 @pytest.mark.parametrize("page", ["hosts", "problems", "certificates", "changes", "gateway-api"])
