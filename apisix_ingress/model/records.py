@@ -183,10 +183,13 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
         yield RecordKey("upstreams", str(upstream_id))
     if plugin_config_id := body.get("plugin_config_id"):
         yield RecordKey("plugin_configs", str(plugin_config_id))
+    plugins = body.get("plugins")
+    if not plugins or not isinstance(plugins, dict):
+        return
     if kind == "routes":
-        yield from _data_of_functions(body.get("plugins"))
+        yield from _data_of_functions(plugins)
     if kind in ("routes", "stream_routes", "plugin_configs", "global_rules", "consumers"):
-        yield from _split_upstreams(body.get("plugins"))
+        yield from _split_upstreams(plugins)
 
 
 def hosts_of(kind: RecordKind, body: FrozenJson) -> tuple[str, ...]:
@@ -222,18 +225,18 @@ def _credentials(plugins: JsonObject) -> Iterator[tuple[str, str]]:
             yield plugin, value
 
 
-def _data_of_functions(plugins: Any) -> Iterator[RecordKey]:
+def _data_of_functions(plugins: JsonObject) -> Iterator[RecordKey]:
     """Yield the plugin configs whose data the functions of a route for ingress-nginx read."""
-    function = plugins.get("serverless-pre-function") if isinstance(plugins, dict) else None
+    function = plugins.get("serverless-pre-function")
     values = function.get("ingress_nginx") if isinstance(function, dict) else None
-    for value in _dicts(list(values.values()) if isinstance(values, dict) else None):
-        for data in _dicts(list(value.values())):
-            if id_ := data.get("plugin_config_id"):
+    for value in values.values() if isinstance(values, dict) else ():
+        for data in value.values() if isinstance(value, dict) else ():
+            if isinstance(data, dict) and (id_ := data.get("plugin_config_id")):
                 yield RecordKey("plugin_configs", str(id_))
 
 
-def _split_upstreams(plugins: Any) -> Iterator[RecordKey]:
-    split = plugins.get("traffic-split") if isinstance(plugins, dict) else None
+def _split_upstreams(plugins: JsonObject) -> Iterator[RecordKey]:
+    split = plugins.get("traffic-split")
     for rule in _dicts(split.get("rules") if isinstance(split, dict) else None):
         for target in _dicts(rule.get("weighted_upstreams")):
             if upstream_id := target.get("upstream_id"):

@@ -10,7 +10,7 @@ from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.json import FrozenJson, mapping_in
 from translation.nginx.functions.attached import FIELD
 
-BACKENDS = ("upstream_id", "upstream", "service_id", "script", "script_id")
+BACKENDS = frozenset({"upstream_id", "upstream", "service_id", "script", "script_id"})
 """The fields by which a route reaches a backend."""
 _ANSWERS = frozenset({"fault-injection", "redirect"})
 
@@ -51,21 +51,18 @@ def exposure(body: FrozenJson, config: FrozenJson | None = None) -> Exposure:
     """
     plugins = mapping_in(body.get("plugins"))
     if not plugins and "plugin_config_id" not in body:
-        return Exposure.OPEN if any(name in body for name in BACKENDS) else Exposure.REFUSES
-    if not any(name in body for name in BACKENDS) and not _ANSWERS.isdisjoint(plugins):
+        return Exposure.REFUSES if BACKENDS.isdisjoint(body) else Exposure.OPEN
+    if not _ANSWERS.isdisjoint(plugins) and BACKENDS.isdisjoint(body):
         return Exposure.REFUSES
-    found = {**mapping_in(config.get("plugins") if config else None), **plugins}
-    if any(name in GUARDS or _is_guarding_function(name, value) for name, value in found.items()):
+    found = {**mapping_in(config.get("plugins")), **plugins} if config else plugins
+    if not GUARDS.isdisjoint(found) or any(_is_guarding_function(found[name]) for name in _FUNCTIONS if name in found):
         return Exposure.GUARDED
     if "plugin_config_id" in body and config is None:
         return Exposure.UNKNOWN
-    is_open = all(name in OPENS or _is_own_function(name, value) for name, value in found.items())
+    others = found.keys() - OPENS
+    is_open = all(name in _FUNCTIONS and FIELD in mapping_in(found[name]) for name in others)
     return Exposure.OPEN if is_open else Exposure.UNKNOWN
 
 
-def _is_own_function(name: str, plugin: object) -> bool:
-    return name in _FUNCTIONS and FIELD in mapping_in(plugin)
-
-
-def _is_guarding_function(name: str, plugin: object) -> bool:
-    return name in _FUNCTIONS and not _GUARDING.isdisjoint(mapping_in(mapping_in(plugin).get(FIELD)))
+def _is_guarding_function(plugin: object) -> bool:
+    return not _GUARDING.isdisjoint(mapping_in(mapping_in(plugin).get(FIELD)))

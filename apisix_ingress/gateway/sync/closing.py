@@ -39,9 +39,12 @@ class Closings:
 
     def instead_of(self, step: Step) -> Step:
         """Return what to do instead of a write that is not possible: to close the record, if it has to be."""
-        if step.record is None or step.act not in ("put", "wait") or not self._is_stuck(step):
+        record = step.record
+        if record is None or record.key.kind != "routes":  # only routes have closing records
             return step
-        closing = self._due(step.record)
+        if step.act not in ("put", "wait") or not self._is_stuck(step):
+            return step
+        closing = self._due(record)
         return Step("close", closing) if closing is not None else step
 
     def is_given_up(self, step: Step) -> bool:
@@ -95,6 +98,8 @@ class Closings:
         record = step.record
         assert record is not None
         slot = self._table.get(record.key)
+        if step.act == "put" and slot.rejection is None and not slot.failures:
+            return False  # nearly always
         if step.act == "wait" and step.on is not None:
             return record.key in self._orphans or self._is_hopeless(step.on)
         is_resting = slot.rejection is not None and slot.rejection.is_of(record) and self._now() < slot.rejection.until

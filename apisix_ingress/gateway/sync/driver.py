@@ -176,6 +176,8 @@ class RecordDriver:
     def may_send(self, slot: RecordSlot, record: Record | None) -> bool:
         """Return whether no other route has to be written, or deleted, first. If not, the key is queued when it may."""
         order = self.exposure_order
+        if order.is_idle or slot.key.kind != "routes":
+            return True
         if record is None:
             namespace = slot.order.former.namespace if isinstance(slot.order, Delete) else ""
             return order.may_delete(slot, namespace)
@@ -291,9 +293,11 @@ class RecordDriver:
         }
 
     def _order(self, slot: RecordSlot, of: Detail) -> None:
-        self.order.order(slot, of.record, self._owner_namespace(slot), of.former)
-        self.exposure_order.ordered(slot, of.record, self._owner_namespace(slot) or of.former.namespace)
-        self._release_routes()
+        namespace = self._owner_namespace(slot)
+        self.order.order(slot, of.record, namespace, of.former)
+        if slot.key.kind == "routes":
+            self.exposure_order.ordered(slot, of.record, namespace or of.former.namespace)
+            self._release_routes()
 
     def _owner_namespace(self, slot: RecordSlot) -> str:
         return self._wanted.namespace(slot.key, self.cluster)

@@ -12,7 +12,7 @@ delay those of others, even if it uses their hosts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from apisix_ingress.gateway.sync.ordering.blockers import Blockers
@@ -83,10 +83,10 @@ class _Waits:
         scopes = (scope for level in levels for scope in waits._replace(level=level).scopes())
         return self._blockers.defer(key, waits.batch, scopes)
 
-    def freed(self) -> list[RecordKey]:
+    def freed(self) -> Sequence[RecordKey]:
         """Return, once, the routes that no longer have to wait."""
         if self._blockers is None:
-            return []
+            return ()
         found = self._blockers.freed()
         if not self.entries and not self._blockers.deferred:
             self._blockers = None
@@ -117,9 +117,9 @@ class ExposureOrder:
         self._deletions = _Waits()
 
     def ordered(self, slot: RecordSlot, record: Record | None, namespace: str) -> None:
-        """Note that a record was ordered to be written, or deleted (None)."""
+        """Note that a route was ordered to be written, or deleted (None)."""
         key, order = slot.key, slot.order if slot.flight is None else slot.next_order
-        if key.kind != "routes" or order is None:
+        if order is None:
             return
         self.settled(slot)
         if record is not None:
@@ -130,8 +130,9 @@ class ExposureOrder:
 
     def settled(self, slot: RecordSlot) -> None:
         """Note that a record exists, is gone, or is not going to change soon."""
-        self._creations.leave(slot.key)
-        self._deletions.leave(slot.key)
+        for waits in (self._creations, self._deletions):
+            if slot.key in waits.entries:
+                waits.leave(slot.key)
 
     def is_awaited(self, key: RecordKey) -> bool:
         """Return whether other routes may wait for the creation of a route."""
@@ -139,7 +140,7 @@ class ExposureOrder:
 
     def may_write(self, slot: RecordSlot, record: Record, namespace: str) -> bool:
         """Return whether a route may be written now; if not, `due` will return its key when it may."""
-        if not self._creations.entries or slot.key.kind != "routes":
+        if not self._creations.entries:
             return True
         entry = self._creations.entries.get(slot.key)
         level = entry.level if entry is not None else self._level(record.body)
@@ -152,7 +153,7 @@ class ExposureOrder:
     def may_delete(self, slot: RecordSlot, namespace: str) -> bool:
         """Return whether a route may be deleted now; if not, `due` will return its key when it may."""
         known = slot.applied
-        if not self._deletions.entries or slot.key.kind != "routes" or known is None:
+        if not self._deletions.entries or known is None:
             return True
         entry = self._deletions.entries.get(slot.key)
         level = entry.level if entry is not None else self._level(known.body)  # its plugin config may be gone by now
@@ -163,6 +164,11 @@ class ExposureOrder:
     def due(self) -> list[RecordKey]:
         """Return the records that may be written or deleted now."""
         return [*self._creations.freed(), *self._deletions.freed()]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no route has to wait, since none that others may wait for is outstanding."""
+        return not (self._creations.entries or self._deletions.entries)
 
     @property
     def is_clear(self) -> bool:
