@@ -130,21 +130,29 @@ def _strings(root: Any) -> list[str]:
 
 def _check(scope: Context, text: str, path: str, *, block: bool, what: str = "") -> bool:
     """Return whether a string was rejected."""
-    pattern = _BLOCK if block else _LINE
-    if pattern.found(text) and (found := pattern.search(text)):
+    if _has_forbidden(text, block=block) and (found := (_BLOCK if block else _LINE).search(text)):
         code = ord(found[0])
         scope.error("ControlCharacter", path, f"{what}contains the control character U+{code:04X}; remove it")
         return True
-    if scope.options.secret_references == "refuse" and _REFERENCE.found(text):
+    if scope.options.secret_references == "refuse" and _has_reference(text):
         _refuse_reference(scope, path, what)
         return True
     return False
 
 
+def _has_forbidden(text: str, *, block: bool) -> bool:
+    """Return whether a string contains a forbidden character; most strings contain only printable ones of ASCII."""
+    return not (text.isascii() and text.isprintable()) and (_BLOCK if block else _LINE).found(text)
+
+
 def _is_fine(scope: Context, text: str, *, block: bool) -> bool:
-    if (_BLOCK if block else _LINE).found(text):
+    if _has_forbidden(text, block=block):
         return False
-    return scope.options.secret_references != "refuse" or not _REFERENCE.found(text)
+    return scope.options.secret_references != "refuse" or not _has_reference(text)
+
+
+def _has_reference(text: str) -> bool:
+    return "$" in text and _REFERENCE.found(text)
 
 
 def _refuse_reference(scope: Context, path: str, what: str) -> None:
@@ -165,4 +173,4 @@ def _dotted(path: Path) -> str:
 
 def quoted(name: str) -> str:
     """Return a name for a message: a key may contain the text for which it was rejected."""
-    return _LINE.sub(lambda found: f"\\u{ord(found[0]):04x}", name)
+    return _LINE.sub(lambda found: f"\\u{ord(found[0]):04x}", name) if _has_forbidden(name, block=False) else name

@@ -18,6 +18,7 @@ _LONGEST = 8192
 HIGHEST = 2 * _LONGEST * _SPAN
 """Every number is below."""
 
+_SPECIAL = frozenset(".^$*+?()[]{}|\\")
 _PLAIN = TextPattern(r"[^.^$*+?()\[\]{}|\\]*")
 _GROUP = TextPattern(r"\([^()]*\)")
 
@@ -53,6 +54,8 @@ def _ranks(paths: Iterable[tuple[int, str]]) -> dict[int, int]:
 
 def plain_start(pattern: str) -> str:
     """Return what each match of a pattern begins with, in lower case; empty if that is not known."""
+    if _SPECIAL.isdisjoint(pattern):
+        return pattern.lower()
     if "|" in _GROUP.sub("", pattern):
         return ""
     found = _PLAIN.match(pattern)

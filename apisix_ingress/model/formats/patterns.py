@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeAlias
 import re2
 import regex
 
+from apisix_ingress.model.lazy import lazy
+
 LONGEST_VALUE = 4096
 """Maximum length of a value that a pattern accepts, unless the pattern states another one; in characters."""
 
@@ -291,13 +293,15 @@ class GuardedPattern:
     """A pattern of ours that needs lookaround, matched by `regex` with a time limit.
 
     It must take time linear to the text anyway; the limit is the guarantee. Every method raises `TimeoutError` when a
-    text takes longer: hide or refuse the whole text then.
+    text takes longer: hide or refuse the whole text then. It is compiled for its first text, which takes milliseconds.
     """
 
-    __slots__ = ("_compiled",)
-
     def __init__(self, pattern: str) -> None:
-        self._compiled = regex.compile(pattern)
+        self._pattern = pattern
+
+    @lazy
+    def _compiled(self) -> regex.Pattern[str]:
+        return regex.compile(self._pattern)
 
     def search(self, text: str, position: int = 0) -> GuardedMatch | None:
         """Return the first match at or behind a position, or None."""

@@ -6,11 +6,12 @@ which a pattern with lookaround exceeds its limit is masked as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import string
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from urllib.parse import unquote
 
-from apisix_ingress.model.formats.patterns import GuardedMatch, GuardedPattern, Match, TextPattern, ValuePattern
+from apisix_ingress.model.formats.patterns import GuardedMatch, GuardedPattern, Match, TextPattern
 from apisix_ingress.model.secrets.fields import ONLY_IN_URLS, is_secret_of_request, suggests_secret
 
 # To the end of the text if the end of the block was cut off.
@@ -45,9 +46,11 @@ _WEBHOOK = TextPattern(
     r"""|webhook\.office\.com/webhookb2|outlook\.office(?:365)?\.com/webhook|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook"""
     r"""|chat\.googleapis\.com/v1/spaces)/|api\.telegram\.org/bot)[^\s"'<>?#]+"""
 )
-_WEBHOOK_HINT = TextPattern("(?i)hook|telegram|googleapis")
-# None of the patterns matches in such a text.
-_PLAIN = ValuePattern(r"[\w./-]*")
+_WEBHOOK_HINTS = ("hook", "telegram", "googleapis")
+# None of the patterns matches in a text of only these characters.
+_PLAIN = f"{string.ascii_letters}{string.digits}_./-"
+# Each match of a pattern in `_NAMED` contains one of these.
+_NAMED_HINTS = ("bearer", "basic", "authorization", "cookie", "key", "password")
 
 _SHORT = 256
 """Characters of a text whose result is cached: thousands of conditions have the same message."""
@@ -59,11 +62,12 @@ def without_credentials(text: str, mark: str) -> str:
 
 
 def _masked(text: str, mark: str) -> str:
-    if "/" in text and _WEBHOOK_HINT.found(text):
+    if "/" in text and _may_contain(text, _WEBHOOK_HINTS):
         text = _WEBHOOK.sub(lambda found: f"{found[1]}{mark}", text)
-    if _PLAIN.fits(text):
+    if not text.strip(_PLAIN):
         return text
-    text = _PRIVATE_KEY.sub(mark, text)
+    if "-----BEGIN " in text:
+        text = _PRIVATE_KEY.sub(mark, text)
     try:
         return _masked_words(text, mark)
     except TimeoutError:
@@ -71,8 +75,9 @@ def _masked(text: str, mark: str) -> str:
 
 
 def _masked_words(text: str, mark: str) -> str:
-    for pattern in _NAMED:
-        text = pattern.sub(rf"\1\2{mark}", text)
+    if _may_contain(text, _NAMED_HINTS):
+        for pattern in _NAMED:
+            text = pattern.sub(rf"\1\2{mark}", text)
     if "@" in text:
         text = _USER_OF_URL.sub(f"://{mark}@", text)
         text = _USER.sub(rf"\1{mark}@", text)
@@ -81,6 +86,11 @@ def _masked_words(text: str, mark: str) -> str:
     if "=" in text or "%3" in text:
         text = "".join(_without_parameters(text, mark))
     return text
+
+
+def _may_contain(text: str, hints: Sequence[str]) -> bool:
+    """Return whether a pattern that ignores case may match: some letters beyond ASCII equal letters of ASCII then."""
+    return not text.isascii() or any(map(text.lower().__contains__, hints))
 
 
 _masked_before = lru_cache(maxsize=256)(_masked)

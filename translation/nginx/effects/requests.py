@@ -43,7 +43,7 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     headers |= {name: text for name, text in _own_headers(site).items() if not _GROUP.found(text)}
     body: JsonObject = {"headers": {"set": headers, "remove": list(_REMOVED)}}
     vhost = _vhost(site)
-    if REQUEST_HOST.fits(vhost):
+    if vhost and REQUEST_HOST.fits(vhost):
         body["host"] = vhost
     return body | _uri(site)
 
@@ -93,12 +93,15 @@ def _forwarded_host(header: str) -> str:
 
 def _vhost(site: Site) -> str:
     """Return the Host for the backend; empty: that of the request."""
+    written = site.values.text("upstream-vhost")
+    if "$" not in written:
+        return written
     source, backend = site.location.source, site.location.backend
     key = ObjectKey("Service", site.namespace, backend.name if backend else "")
     service = site.builder.view.get(Service, key) if backend else None
     port = port_number(service, backend.port) if service and backend else 0
     values = (site.namespace, key.name, str(port), source.meta.name if source else "")
-    return request_host(site.values.text("upstream-vhost"), dict(zip(VARIABLES, values, strict=True)))
+    return request_host(written, dict(zip(VARIABLES, values, strict=True)))
 
 
 def request_id() -> JsonObject:

@@ -39,7 +39,7 @@ class Destination(NamedTuple):
 
 def destination_of(url: str) -> Destination | None:
     """Return the parts of a URL; None if a variable could change the destination, or parsers may disagree about it."""
-    found = _URL.fullmatch(url)
+    found = _URL.fullmatch(url) if url else None
     if found is None or ".." in found[2]:
         return None
     port = int(found[3]) if found[3] else None

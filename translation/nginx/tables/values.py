@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from apisix_ingress.model.formats.patterns import ValuePattern, has_python_syntax
+from apisix_ingress.model.formats.patterns import has_python_syntax
 
 LARGEST = 2**53
 """The largest number that gateways read exactly; nginx accepts numbers up to 2^63."""
@@ -23,12 +23,10 @@ TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 """The texts that Go's strconv.ParseBool accepts."""
 
-_INTEGER = ValuePattern(r"[+-]?[0-9]+")
-_SIZE = ValuePattern(r"([0-9]+)([bkmgBKMG]?)")
 _MAPPED = 96
 """Bits of an IPv6 address before the IPv4 address that it maps."""
 
-_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_UNITS = {unit: 2 ** (10 * index) for index, units in enumerate(("bB", "kK", "mM", "gG")) for unit in units}
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -43,13 +41,20 @@ def boolean(text: str) -> bool | None:
 
 def integer(text: str) -> int | None:
     """Parse like Go's strconv.Atoi; return None for other texts."""
-    return int(text) if _INTEGER.fullmatch(text) and len(text) < 20 and abs(int(text)) < 2**63 else None
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    return int(text) if _is_digits(digits) and len(text) < 20 and abs(int(text)) < 2**63 else None
 
 
 def size(text: str) -> int | None:
     """Return a size of nginx in bytes, at most the largest one that gateways read; None for any other text."""
-    found = _SIZE.fullmatch(text.strip())
-    return min(int(found[1]) * _UNITS[found[2].lower()], LARGEST) if found and len(found[1]) < 16 else None
+    text = text.strip()
+    unit = _UNITS.get(text[-1:])
+    digits = text if unit is None else text[:-1]
+    return min(int(digits) * (unit or 1), LARGEST) if _is_digits(digits) and len(digits) < 16 else None
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 def networks(text: str) -> tuple[str, ...] | None:

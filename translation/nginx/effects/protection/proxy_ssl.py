@@ -37,7 +37,7 @@ def host_wide(builder: Builder, config: Config, sources: Iterable[Source]) -> So
     if config.flag("proxy-ssl-location-only"):
         return None
     for source in sources:
-        if _CERTIFICATE.found(_ca_of(source.values, builder)):
+        if (text := _ca_of(source.values, builder)) and _CERTIFICATE.found(text):
             return source
     return None
 

@@ -1,10 +1,13 @@
 """Credentials in texts, and how much of the text stays."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from apisix_ingress.model.formats.patterns import GuardedPattern
+from apisix_ingress.model.secrets import texts
 from apisix_ingress.model.secrets.texts import without_credentials, without_header
 
 MARK = "[x]"
@@ -78,4 +81,11 @@ def test_a_text_that_takes_too_long_is_masked_completely(monkeypatch: pytest.Mon
         raise TimeoutError
 
     monkeypatch.setattr(GuardedPattern, "sub", too_long)
-    assert without_credentials("a very: long text" * 20, MARK) == MARK
+    assert without_credentials("a very long password: text" * 20, MARK) == MARK
+
+
+@given(st.lists(st.sampled_from([*PIECES, *LINES, "pa\u017f\u017fword: ", "coo\u212aie: "]), max_size=8).map("".join))
+def test_skipping_patterns_that_cannot_match_changes_no_result(text: str) -> None:
+    masked = without_credentials(text, MARK)
+    with patch.object(texts, "_may_contain", return_value=True):
+        assert texts._masked(text, MARK) == masked
