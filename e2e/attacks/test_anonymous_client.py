@@ -172,6 +172,21 @@ def raw(tenants: Tenants, host: str, path: str, *, method: str = "GET", version:
     return path.format(host=host) if b"x-pod:" in head.lower() else ""
 
 
+def test_a_body_of_unknown_length_is_limited(tenants: Tenants) -> None:
+    if not tenants.installation.runs_lua:
+        pytest.skip("the development gateway does not limit bodies")
+    host = f"body.{tenants.domain}"
+    tenants.apply(tenants.ingress("body", host, "/", proxy_body_size="1k"))
+    tenants.traffic.until(lambda answer: answer.pod == "web", host)
+    head = f"POST / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
+
+    for more in ("", "Upgrade: x\r\n"):
+        with socket.create_connection(tenants.traffic.address, timeout=TIMEOUT) as connection:
+            connection.sendall(f"{head}{more}\r\n800\r\n{'x' * 2048}\r\n0\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert b" 413 " in answer.partition(b"\r\n")[0]
+
+
 def test_a_request_without_a_host_does_not_reach_a_tenant(tenants: Tenants) -> None:
     rule: dict[str, Any] = {
         "name": "any",

@@ -61,6 +61,12 @@ These differences apply to every host, whatever its annotations:
   1.15. If this flag was off, an invalid value may have been used: correct it. The report of `migrate` lists it.
 * Backends get the address of the client. With `--enable-ssl-passthrough`, ingress-nginx may report 127.0.0.1, the
   address of its own TCP proxy, for requests by https.
+* With `use-forwarded-headers` or `enable-real-ip`, requests with more than 100 headers get 431, because APISIX does not
+  look for the address of the client in the others. The same applies to more than 100 headers that have to be dropped
+  because of an underscore, or passed on because of `ignore-invalid-headers: "false"`.
+* Responses to requests with a body, but without `Content-Length`, are buffered, unless `proxy-body-size` is 0: APISIX
+  would not limit the body otherwise. It does not limit the bodies of gRPC requests, and those of GET requests by
+  HTTP/2 only if they have a `Content-Length`.
 * A gRPC backend that refuses connections gives 502. The number of retries of ingress-nginx is unbounded.
 * `/healthz` and `/nginx_status` of ingress-nginx do not exist.
 * An invalid Ingress does not affect other Ingresses. With ingress-nginx, some invalid values prevent further changes

@@ -46,6 +46,7 @@ from translation.nginx.effects.requests import (
     host_header,
     proxy_rewrite,
     request_id,
+    unbuffered,
 )
 from translation.nginx.effects.responses import (
     compression,
@@ -177,7 +178,7 @@ def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) 
         certificate_headers(rewrite, check, scheme)
         plugins |= name_check(check, scheme)
     if (values.text("proxy-buffering") or config.text("proxy-buffering")) != "on":
-        plugins["proxy-buffering"] = {"disable_proxy_buffering": True}
+        plugins["proxy-buffering"] = unbuffered(site)
     if (values.text("proxy-request-buffering") or config.text("proxy-request-buffering")) == "off":
         plugins["proxy-control"] = {"request_buffering": False}
     if site.location.backend:

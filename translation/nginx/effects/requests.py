@@ -10,8 +10,17 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Service
 from translation.nginx.effects.balancing.backends import port_number, scheme_of
 from translation.nginx.effects.branches import Site
+from translation.nginx.effects.protection.access import reads_addresses
 from translation.nginx.functions.attached import Function
-from translation.nginx.functions.headers import ADDRESS, FORWARDED, GROUPS, INVALID, UNDERSCORES, UPSTREAM_HOST
+from translation.nginx.functions.headers import (
+    ADDRESS,
+    FORWARDED,
+    GROUPS,
+    INVALID,
+    MANY,
+    UNDERSCORES,
+    UPSTREAM_HOST,
+)
 from translation.nginx.tables.gateway_fields import REQUEST_HOST
 from translation.nginx.tables.request_hosts import VARIABLES, request_host
 from translation.nginx.tables.values import python_pattern, size
@@ -22,6 +31,17 @@ _REMOVED = ("Proxy", "X-Forwarded-For")
 
 NAMED = TextPattern(r"\$\{?[a-zA-Z_]")
 """A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
+
+_OF_KNOWN_LENGTH = [
+    ["http_transfer_encoding", "!", "~~", "."],
+    [
+        "OR",
+        ["server_protocol", "~~", "^HTTP/1"],
+        ["http_content_length", "~~", "."],
+        ["request_method", "in", ["GET", "HEAD"]],
+    ],
+]
+"""The condition that the body of a request has a length in its header, or that there is none."""
 
 _GROUP = TextPattern(r"\$\{?[0-9]")
 """A group of the path in the value of a header."""
@@ -55,7 +75,7 @@ def _own_headers(site: Site) -> dict[str, str]:
 
 
 def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
-    """Return the functions that drop or pass on headers because of characters in their names.
+    """Return the functions that drop or pass on headers because of characters in their names, or of their number.
 
     Args:
         site: The location.
@@ -63,8 +83,9 @@ def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
     """
     config = site.config
     drops = trusts and not config.flag("enable-underscores-in-headers") and config.flag("ignore-invalid-headers")
+    counting = (Function(MANY, {}),) if reads_addresses(site) else ()
     dropping = (Function(UNDERSCORES, {}),) if drops else ()
-    return (*dropping, *(() if config.flag("ignore-invalid-headers") else (Function(INVALID, {}),)))
+    return (*counting, *dropping, *(() if config.flag("ignore-invalid-headers") else (Function(INVALID, {}),)))
 
 
 def host_header(site: Site) -> tuple[Function, ...]:
@@ -114,6 +135,17 @@ def body_limit(site: Site) -> int:
     """Return the maximum size of a body in bytes; 0 means no limit."""
     found = size(site.values.text("proxy-body-size"))
     return site.config.bytes("proxy-body-size") if found is None else found
+
+
+def unbuffered(site: Site) -> JsonObject:
+    """Return the plugin that passes responses on without buffering them.
+
+    The gateway then forgets the maximum body size before it reads a body. The length of most bodies is in their header,
+    and is checked before; responses to the other requests are buffered. In HTTP/2, GET usually has no body, but
+    may have a response that does not end.
+    """
+    body: JsonObject = {"disable_proxy_buffering": True}
+    return body | ({"_meta": {"filter": _OF_KNOWN_LENGTH}} if body_limit(site) else {})
 
 
 def _uri(site: Site) -> JsonObject:

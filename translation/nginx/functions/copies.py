@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.destinations import LEADS_ELSEWHERE
+from translation.nginx.functions.raw_headers import RAW_HEADERS
 
 MIRROR = f"""local core = require("apisix.core")
 local http = require("resty.http")
 local DROPPED = {{["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true,
     ["keep-alive"] = true, ["te"] = true, ["transfer-encoding"] = true, ["upgrade"] = true}}
-local function sent()
-    local headers, known = {{}}, {{}}
-    local read, raw = pcall(ngx.req.raw_header, true)
-    if not read then
-        headers = ngx.req.get_headers(0, true)
-        raw = ""
-    end
-    for name, text in raw:gmatch("([^\\r\\n:]+):[ \\t]*([^\\r\\n]*)") do
+{RAW_HEADERS}local function sent()
+    local raw, headers, known = raw_headers(), {{}}, {{}}
+    for _, each in ipairs(raw or {{}}) do
+        local name, text = each[1], each[2]
         local key = known[name:lower()] or name
         local before = headers[key]
         known[name:lower()] = key
-        headers[key] = before and {{before, text}} or text
+        if type(before) == "table" then
+            table.insert(before, text)
+        else
+            headers[key] = before and {{before, text}} or text
+        end
     end
+    if not raw then headers = ngx.req.get_headers(0, true) end
     for name in pairs(headers) do
         if DROPPED[name:lower()] then headers[name] = nil end
     end

@@ -110,8 +110,8 @@ local function asked(want, ctx)
         if found and found.last >= ngx.time() then return found end
     end
     local headers = {}
-    for name, text in pairs(core.request.headers(ctx)) do
-        headers[name:lower()] = text
+    for name, text in pairs(ngx.req.get_headers(0)) do
+        headers[name] = text
     end
     for _, name in ipairs(DROPPED) do
         headers[name] = nil

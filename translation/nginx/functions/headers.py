@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.raw_headers import RAW_HEADERS
 
 ADDRESS = """local core = require("apisix.core")
 return function(conf, ctx)
@@ -102,24 +103,47 @@ end
 
 UNDERSCORES = """local core = require("apisix.core")
 return function(conf, ctx)
+    local count = 0
     for name in pairs(ngx.req.get_headers(0, true)) do
-        if name:find("_", 1, true) then core.request.set_header(ctx, name, nil) end
+        if name:find("_", 1, true) then
+            count = count + 1
+            if count > 100 then return 431 end
+            core.request.set_header(ctx, name, nil)
+        end
     end
 end
 """
-"""Drops headers with an underscore: variables and some backends confuse `X_User` with the trusted header `X-User`."""
+"""Drops headers with an underscore: variables and some backends confuse `X_User` with the trusted header `X-User`.
 
-INVALID = """local TOKEN = "^[%w!#$%%&'*+.^_`|~-]+$"
-return function(conf, ctx)
-    local read, raw = pcall(ngx.req.raw_header, true)
-    local found = {}
-    for name, text in (read and raw or ""):gmatch("([^\\r\\n:]+):[ \\t]*([^\\r\\n]*)") do
+Each of them takes a search of all headers, so that a request with more than a hundred is rejected.
+"""
+
+INVALID = f"""local TOKEN = "^[%w!#$%%&'*+.^_`|~-]+$"
+{RAW_HEADERS}return function(conf, ctx)
+    local found, count = {{}}, 0
+    for _, each in ipairs(raw_headers() or {{}}) do
+        local name, text = each[1], each[2]
         if name:find("[^%w_-]") and name:find(TOKEN) then
-            found[name] = found[name] or {}
-            table.insert(found[name], (text:gsub("[ \\t]+$", "")))
+            count = count + 1
+            if count > 100 then return 431 end
+            found[name] = found[name] or {{}}
+            table.insert(found[name], text)
         end
     end
     for name, texts in pairs(found) do ngx.req.set_header(name, texts) end
 end
 """
-"""Passes on headers that nginx drops because of characters in their names; there is no raw header in HTTP/2."""
+"""Passes on headers that nginx drops because of characters in their names; there is no raw header in HTTP/2.
+
+As with `UNDERSCORES`, a request with more than a hundred of them is rejected.
+"""
+
+MANY = """return function(conf, ctx)
+    local _, more = ngx.req.get_headers(100)
+    if more then return 431 end
+end
+"""
+"""Rejects requests with more than a hundred headers, of which the plugin `real-ip` does not read the last ones.
+
+Front proxies append the address of the client at the end, so that it would be missing.
+"""

@@ -11,6 +11,7 @@ from translation.nginx.functions.headers import (
     FORWARDED,
     GROUPS,
     INVALID,
+    MANY,
     UNDERSCORES,
     UPSTREAM_HOST,
 )
@@ -31,6 +32,7 @@ TEXTS = frozenset(
         GUARD,
         INVALID,
         LIMIT,
+        MANY,
         MIRROR,
         NOTHING,
         PASS,

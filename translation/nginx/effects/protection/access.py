@@ -14,7 +14,7 @@ Condition = Sequence[object]
 def blocked(site: Site) -> Iterator[Branch]:
     """Yield the branches for requests that the ConfigMap blocks."""
     cidrs = site.config.networks("block-cidrs")
-    if cidrs:
+    if cidrs and not reads_addresses(site):
         yield Branch((("remote_addr", "ipmatch", list(cidrs)),), answer(403))
     for key, variable in (("block-user-agents", "http_user_agent"), ("block-referers", "http_referer")):
         for word in site.config.texts(key):
@@ -42,6 +42,7 @@ def address_plugins(site: Site) -> dict[str, JsonObject]:
         return {}
     plugins: dict[str, JsonObject] = {"real-ip": _real_ip(site)}
     allowed, denied = _lists(site)
+    denied = tuple(dict.fromkeys((*(site.config.networks("block-cidrs") or ()), *denied)))
     if denied and allowed:
         rule = {"case": [["remote_addr", "ipmatch", list(denied)]], "actions": [["return", {"code": 403}]]}
         plugins["workflow"] = {"rules": [rule]}

@@ -9,7 +9,7 @@ import pytest
 from apisix_ingress.model.json import FrozenJson
 from tests.unit.translation.nginx.host.bodies import TRUSTING, asking, config, functions, redirecting, routes, status
 from tests.unit.translation.nginx.objects import ingress, translated
-from translation.nginx.functions.headers import INVALID, UNDERSCORES
+from translation.nginx.functions.headers import INVALID, MANY, UNDERSCORES
 
 
 def set_headers(body: FrozenJson) -> set[str]:
@@ -103,3 +103,13 @@ def test_invalid_header_names_are_passed_on_request() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix")), config(ignore_invalid_headers="false")))
 
     assert [functions(body) for body in got if body.get("upstream_id")] == [[INVALID]] * 2
+
+
+@pytest.mark.parametrize("key", ["use_forwarded_headers", "enable_real_ip"])
+def test_the_number_of_headers_is_limited_if_one_of_them_has_the_address_of_the_client(key: str) -> None:
+    listed = ingress("web", ("/", "Prefix"), whitelist_source_range="192.0.2.0/24", limit_rps="1")
+
+    got = [functions(body) for body in routes(translated(listed, config(**{key: "true"}))) if body.get("upstream_id")]
+
+    assert [each[0] for each in got] == [MANY, MANY]
+    assert not any(MANY in functions(body) for body in routes(translated(listed)))

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.explain.expressions import evaluate
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.secrets.fields import place_of
 from apisix_ingress.model.secrets.redaction import masked
-from tests.unit.translation.nginx.host.bodies import SECRET, routes, status
+from tests.unit.translation.nginx.host.bodies import SECRET, config, routes, status
 from tests.unit.translation.nginx.objects import OPTIONS, ingress, translated
 
 
@@ -177,3 +178,51 @@ def test_authentication_responses_are_cached_for_the_configured_time() -> None:
         "key": "$http_authorization",
         "valid": {"200": 600, "202": 600, "401": 30},
     }
+
+
+BLOCKED = {
+    "case": [["remote_addr", "ipmatch", ["192.0.2.0/24", "198.51.100.0/24"]]],
+    "actions": [["return", {"code": 403}]],
+}
+
+
+def test_blocked_networks_are_compared_with_the_address_in_the_header_of_a_front_proxy() -> None:
+    behind = config(use_forwarded_headers="true", block_cidrs="192.0.2.0/24")
+    both = ingress(
+        "web",
+        ("/", "Prefix"),
+        whitelist_source_range="203.0.113.0/24",
+        denylist_source_range="198.51.100.0/24",
+    )
+
+    plain, listed = (routes(translated(each, behind)) for each in (ingress("web", ("/", "Prefix")), both))
+
+    assert {status(body) for body in (*plain, *listed)} == {None}
+    assert [body["plugins"]["ip-restriction"]["blacklist"] for body in plain] == [["192.0.2.0/24"]] * 2
+    assert [body["plugins"]["workflow"]["rules"] for body in listed] == [[BLOCKED]] * 2
+
+
+REQUESTS = (
+    ({"server_protocol": "HTTP/1.1", "request_method": "GET"}, True),
+    ({"server_protocol": "HTTP/1.1", "request_method": "POST", "http_content_length": "5"}, True),
+    ({"server_protocol": "HTTP/1.1", "request_method": "POST", "http_transfer_encoding": "chunked"}, False),
+    ({"server_protocol": "HTTP/1.1", "request_method": "GET", "http_transfer_encoding": "chunked"}, False),
+    ({"server_protocol": "HTTP/2.0", "request_method": "GET"}, True),
+    ({"server_protocol": "HTTP/2.0", "request_method": "POST", "http_content_length": "5"}, True),
+    ({"server_protocol": "HTTP/2.0", "request_method": "POST"}, False),
+)
+"""Variables of a request → whether the length of its body is known."""
+
+
+@pytest.mark.parametrize(("variables", "want"), REQUESTS)
+def test_responses_are_buffered_if_the_gateway_has_to_measure_the_body(variables: dict[str, str], want: bool) -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), proxy_body_size="1k")))
+
+    rules = [body["plugins"]["proxy-buffering"]["_meta"]["filter"] for body in got if body.get("upstream_id")]
+    assert [evaluate(each, variables.get).holds for each in rules] == [want, want]
+
+
+def test_without_a_maximum_body_size_no_response_is_buffered() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), proxy_body_size="0")))
+
+    assert {str(body["plugins"]["proxy-buffering"]) for body in got} == {"{'disable_proxy_buffering': True}"}

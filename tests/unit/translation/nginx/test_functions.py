@@ -1,0 +1,41 @@
+"""The functions that run in a gateway: a request of a client costs work in proportion to its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from apisix_ingress.model.formats.patterns import TextPattern
+from translation.nginx.functions.texts import TEXTS
+
+SEARCHES = TextPattern(r""":(?:g?match|gsub|find)\("((?:[^"\\]|\\.)*)"(, 1, true)?""")
+"""A search with a literal pattern; with `, 1, true` it is plain text."""
+
+ONE_CHARACTER = TextPattern(r"^(?:%.|\[(?:[^\]%]|%.)+\]|[^%\[])$")
+
+REVIEWED = {
+    r"[^\r\n]+": "Each character is in one line.",
+    r"(;%s*)(%a+)=([^;]*)": "It reads a cookie of a backend.",
+}
+"""Other patterns without an anchor → why their matches do not overlap."""
+
+
+def searches() -> Iterator[str]:
+    for text in sorted(TEXTS):
+        yield from (found[1] for found in SEARCHES.finditer(text) if not found[2])
+
+
+@pytest.mark.parametrize("pattern", sorted(set(searches())))
+def test_a_search_in_text_of_a_client_begins_once(pattern: str) -> None:
+    """Lua tries a pattern without an anchor at each character: one that reads on from there takes quadratic time."""
+    assert pattern.startswith("^") or ONE_CHARACTER.found(pattern) or pattern in REVIEWED
+
+
+def test_reviewed_patterns_are_in_use() -> None:
+    assert REVIEWED.keys() <= set(searches())
+
+
+def test_functions_read_all_headers() -> None:
+    """Without a number, a gateway returns the first hundred, but sends all of them to the backend."""
+    assert [text for text in TEXTS if "request.headers(" in text or "get_headers()" in text] == []
