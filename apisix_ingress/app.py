@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from apisix_ingress import __version__
-from apisix_ingress.errors import IngressError, LeadershipLost
+from apisix_ingress.errors import IngressError, KubeError, LeadershipLost
 from apisix_ingress.gateway.ledger import Ledger
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
@@ -170,7 +170,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     state = ControllerState(parts.world, options, clusters, source, standby, parts.clock, parts.identity)
     webhook = await _open_webhook(settings.webhook, state, parts, held)
     server = await held.enter_async_context(_http_server(settings.http, state, parts.metrics, history))
-    return Controller(state, registry, adoptions, parts.metrics, lag, server, webhook)
+    return Controller(state, registry, adoptions, parts.metrics, lag, history, server, webhook)
 
 
 def _parts(options: Options, clusters: GatewayClusters) -> Parts:
@@ -273,6 +273,7 @@ class Controller:
     adoptions: IdAdoption
     metrics: Metrics
     lag: SyncLag
+    history: History
     server: HttpServer
     webhook: Webhook | None
 
@@ -361,12 +362,18 @@ class Controller:
                 for sync in state.clusters.syncs:
                     writers.create_task(sync.run(term, state.ready), name=f"sync-{sync.name}")
                 writers.create_task(self._write_statuses(term), name="status")
+                writers.create_task(self._read_times(), name="times")
         except BaseExceptionGroup as errors:
             if errors.split(LeadershipLost)[1] is not None:
                 raise
             raise LeadershipLost("the lease may have run out: writing stopped") from None
         finally:
             self.lag.forget()
+
+    async def _read_times(self) -> None:
+        """Read since when Ingresses fail; without the permission, the page counts from the start of this process."""
+        with contextlib.suppress(KubeError):
+            self.history.warned(await self.state.source.status.failing_since())
 
     async def _write_statuses(self, term: Term) -> None:
         """Write statuses after the first writes to gateways: before that, their conditions would change again."""

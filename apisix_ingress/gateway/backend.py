@@ -54,6 +54,8 @@ class ObservedRecord:
         hosts: The hosts whose requests or TLS handshakes it handles.
         ours: Whether its labels name this controller as its creator.
         secrets: The Secrets that its labels name, as namespace/name.
+        created: When it was created, in seconds since 1970 by the gateway's clock; 0 if the gateway does not return it.
+        updated: When it was last written, in the same form.
     """
 
     digest: bytes
@@ -64,6 +66,8 @@ class ObservedRecord:
     hosts: tuple[str, ...] = field(default=(), compare=False)
     ours: bool = field(default=True, compare=False)
     secrets: tuple[str, ...] = field(default=(), compare=False)
+    created: int = field(default=0, compare=False)
+    updated: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
-from apisix_ingress.gateway.sync.observer import Change, RecordState, SyncObserver
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.observer import Body, Change, RecordState, SyncObserver
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.state.world import Report
 
@@ -20,6 +22,14 @@ REMEMBERED = 50
 
 MOST_CHANGES = 1_000
 """Maximum number of records whose latest change is kept, in all clusters together."""
+
+LARGEST_BODY = 16 * 1024
+"""Maximum size of a body that is kept to describe a change, in bytes."""
+
+HOUR = timedelta(hours=1)
+"""How long changes are shown; those of earlier leaders are read from the gateways."""
+
+_NO_NODES = (b'"nodes":[]', b'"nodes":{}')
 
 MOST_SINCE = 20_000
 """Maximum number of objects and records for which it is known since when they have problems."""
@@ -36,6 +46,8 @@ class RecordChange:
         change: What happened to it.
         name: The name of the record, empty if unknown.
         times: How often it changed since it is remembered.
+        before: Its digest before the last change; empty: it did not exist, is too large, or is not known.
+        after: Its digest after that, in the same way.
     """
 
     at: datetime
@@ -44,6 +56,8 @@ class RecordChange:
     change: Change
     name: str
     times: int = 1
+    before: bytes = b""
+    after: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,9 @@ class History(SyncObserver):
         self._clusters: dict[str, ClusterHistory] = {}
         self._changes: OrderedDict[tuple[str, RecordKey], RecordChange] = OrderedDict()
         self._since: OrderedDict[ObjectKey | tuple[str, RecordKey], datetime] = OrderedDict()
+        self._emptied: OrderedDict[tuple[str, RecordKey], datetime] = OrderedDict()
+        self._warned: dict[ObjectKey, datetime] = {}
+        self._bodies = (b"", b"")
 
     def of(self, cluster: str) -> ClusterHistory:
         """Return what happened in a cluster."""
@@ -104,8 +121,19 @@ class History(SyncObserver):
         return reversed(self._changes.values())
 
     def since(self, what: ObjectKey | tuple[str, RecordKey]) -> datetime | None:
-        """Return when an object got problems, or a cluster rejected a record first, as far as this process knows."""
-        return self._since.get(what)
+        """Return when an object got problems, or a cluster rejected a record first, as far as this is known."""
+        here = self._since.get(what)
+        earlier = self._warned.get(what) if here is not None and isinstance(what, ObjectKey) else None
+        return here if earlier is None else earlier
+
+    def emptied(self, cluster: str, key: RecordKey) -> datetime | None:
+        """Return since when an upstream has no nodes in a cluster, as far as this is known."""
+        return self._emptied.get((cluster, key))
+
+    def warned(self, times: Mapping[ObjectKey, datetime]) -> None:
+        """Record since when objects fail according to the Events of earlier leaders."""
+        self._warned.update(times)
+        self.revision += 1
 
     def reported(self, owner: ObjectKey) -> None:
         """Record that an object has a new report."""
@@ -121,10 +149,41 @@ class History(SyncObserver):
     def _note(self, what: ObjectKey | tuple[str, RecordKey], *, wrong: bool) -> None:
         if not wrong:
             self._since.pop(what, None)
+            if isinstance(what, ObjectKey):
+                self._warned.pop(what, None)
         elif what not in self._since:
             self._since[what] = self._clock.now()
             if len(self._since) > MOST_SINCE:
                 self._since.popitem(last=False)
+
+    def replaced(self, cluster: str, key: RecordKey, before: Body, after: Record | None) -> None:
+        """Remember the bodies of a change, and whether an upstream has nodes."""
+        self._bodies = (_kept(before), _kept(after))
+        if key.kind == "upstreams":
+            self._note_nodes(cluster, key, self._clock.now(), empty=after is not None and _is_empty(after.payload))
+
+    def _note_nodes(self, cluster: str, key: RecordKey, at: datetime, *, empty: bool) -> None:
+        if not empty:
+            self._emptied.pop((cluster, key), None)
+        elif (cluster, key) not in self._emptied:
+            self._emptied[cluster, key] = at
+            if len(self._emptied) > MOST_SINCE:
+                self._emptied.popitem(last=False)
+
+    def inherited(self, cluster: str, records: Mapping[RecordKey, ObservedRecord]) -> None:
+        """Remember what earlier leaders changed in the last hour, and which upstreams had no nodes."""
+        now = self._clock.now()
+        earliest = (now - HOUR).timestamp()
+        for key, found in records.items():
+            if key.kind == "upstreams" and found.updated and _is_empty(found.digest):
+                self._note_nodes(cluster, key, _moment(found.updated, now), empty=True)
+            if found.updated >= earliest and (cluster, key) not in self._changes:
+                change: Change = "created" if found.created == found.updated else "updated"
+                at = _moment(found.updated, now)
+                self._changes[cluster, key] = RecordChange(at, cluster, key, change, found.name)
+        latest = sorted(self._changes.items(), key=lambda pair: pair[1].at)[-MOST_CHANGES:]
+        self._changes = OrderedDict(latest)
+        self.revision += 1
 
     def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
         """Remember a change that the gateway carried out; an earlier one of the same record is forgotten."""
@@ -132,7 +191,8 @@ class History(SyncObserver):
             return
         known = self._changes.pop((cluster, key), None)
         times = known.times + 1 if known is not None else 1
-        self._changes[cluster, key] = RecordChange(self._clock.now(), cluster, key, change, name, times)
+        self._changes[cluster, key] = RecordChange(self._clock.now(), cluster, key, change, name, times, *self._bodies)
+        self._bodies = (b"", b"")
         if len(self._changes) > MOST_CHANGES:
             self._changes.popitem(last=False)
 
@@ -159,3 +219,20 @@ class History(SyncObserver):
     def breaker(self, cluster: str, is_open: bool) -> None:
         """Record the start or end of an outage."""
         self.revision += 1
+
+
+def _kept(body: Body) -> bytes:
+    """Return the digest of a body; empty without one, and for a large one, whose digest may take long."""
+    if isinstance(body, Record) and body.size > LARGEST_BODY:
+        return b""
+    return body.digest if body is not None and len(body.digest) <= LARGEST_BODY else b""
+
+
+def _is_empty(text: bytes) -> bool:
+    """Return whether the JSON of an upstream has no nodes; one with service discovery has no list of them."""
+    return any(each in text for each in _NO_NODES)
+
+
+def _moment(seconds: int, now: datetime) -> datetime:
+    """Return a time of a gateway, which is not in the future even if its clock is."""
+    return min(datetime.fromtimestamp(seconds, UTC), now)

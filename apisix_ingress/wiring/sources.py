@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
 from apisix_ingress.kube.election.elector import LeaderElector
 from apisix_ingress.kube.election.interface import Election, LeaseOptions, NoElection
 from apisix_ingress.kube.informer.reflector import Reflector
+from apisix_ingress.kube.status.event_times import failing_since
 from apisix_ingress.kube.status.events import EventRecorder
 from apisix_ingress.kube.status.interface import GatewayLoad
 from apisix_ingress.kube.status.writer import WRITE_SECONDS, StatusWriter
@@ -63,6 +65,13 @@ class Status(Protocol):
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
 
+    async def failing_since(self) -> Mapping[ObjectKey, datetime]:
+        """Return since when objects without conditions fail, as far as earlier leaders reported it.
+
+        Raises:
+            KubeError: It cannot be read.
+        """
+
     async def flush(self, seconds: float) -> bool:
         """Wait up to this many seconds until all queued statuses are written; return whether they are."""
 
@@ -103,6 +112,10 @@ class NoStatus:
         """Do nothing until cancelled."""
         await asyncio.Event().wait()
 
+    async def failing_since(self) -> Mapping[ObjectKey, datetime]:
+        """Return nothing: nothing was ever reported."""
+        return {}
+
     async def flush(self, seconds: float) -> bool:
         """Return True: nothing is queued."""
         return True
@@ -133,6 +146,7 @@ class ApiStatus:
         clock, rng, gateways, observer = parts.clock, parts.rng, parts.gateways, StatusMetrics(parts.metrics)
         timeout = _write_seconds(settings.election)
         self._running = False
+        self._api, self._namespaces = api, settings.watch_namespaces or ("",)
         self._conditions = parts.conditions
         published = settings.status.publish_service, settings.status.addresses
         nearby = parts.options.gateway_namespaces
@@ -188,6 +202,10 @@ class ApiStatus:
         for store in (self._stores[kind] for kind in _DOCUMENTED if kind in self._stores):
             for item in store.values():
                 self._writer.wake(item.meta.key)
+
+    async def failing_since(self) -> Mapping[ObjectKey, datetime]:
+        """Return since when Ingresses fail, according to Events."""
+        return await failing_since(self._api, self._namespaces)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""

@@ -71,6 +71,8 @@ def _of_events(settings: Settings) -> Iterator[Right]:
     for where in dict.fromkeys((*watched, "default")) if watched else ("",):
         if settings.kubernetes.status.enabled:
             yield from (Right("", "events", verb, where) for verb in ("create", "patch"))
+            if where in (watched or ("",)):
+                yield Right("", "events", "list", where)
 
 
 def _of_its_own(settings: Settings, namespace: str) -> Iterator[Right]:

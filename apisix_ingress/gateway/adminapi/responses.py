@@ -236,7 +236,19 @@ def found_of(kind: RecordKind, body: FrozenJson, revision: int = 0) -> ObservedR
         digest = b""
     refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
     name = name if isinstance(name, str) else ""
-    return ObservedRecord(digest, refs, name, takes, revision, hosts_of(kind, body), secrets=secrets_of(kind, body))
+    hosts, secrets = hosts_of(kind, body), secrets_of(kind, body)
+    created, updated = _time_in(body, "create_time"), _time_in(body, "update_time")
+    return ObservedRecord(digest, refs, name, takes, revision, hosts, secrets=secrets, created=created, updated=updated)
+
+
+_LATEST = 2**33
+"""The year 2242: later times are not seconds since 1970."""
+
+
+def _time_in(body: FrozenJson, name: str) -> int:
+    """Return a time that the gateway adds to a record; 0 without a plausible one."""
+    value = body.get(name)
+    return value if isinstance(value, int) and 0 < value < _LATEST else 0
 
 
 def _object_in(content: bytes) -> JsonObject | None:

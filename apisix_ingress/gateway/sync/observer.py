@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Literal
 
+from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
 
 StateKind = Literal["applied", "unknown", "pending", "waiting", "rejected", "unreachable"]
 Change = Literal["created", "updated", "deleted"]
+Body = Record | ObservedRecord | None
+"""A record as this process wrote it, or as a list returned it."""
 OutageReason = Literal["unreachable", "failing", "unauthorized", "redirected"]
 
 
@@ -86,6 +90,19 @@ class SyncObserver:
             name: The name of the record, empty if unknown.
             status: `ok`, or the name of the error.
         """
+
+    def replaced(self, cluster: str, key: RecordKey, before: Body, after: Record | None) -> None:
+        """Handle the bodies of a write that the gateway carried out, before `written` reports it.
+
+        Args:
+            cluster: The cluster.
+            key: The record.
+            before: What the gateway had; None: nothing, or it is not known.
+            after: What it has now; None: nothing.
+        """
+
+    def inherited(self, cluster: str, records: Mapping[RecordKey, ObservedRecord]) -> None:
+        """Handle the records of this controller that the cluster had at the start of a session."""
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Handle the end of an audit; `ok` is False if the cluster could not be read."""

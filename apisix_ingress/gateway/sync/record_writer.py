@@ -26,7 +26,7 @@ from apisix_ingress.gateway.sync.observer import Change
 from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Step
 from apisix_ingress.gateway.sync.records.rate_limit import rate_delay
 from apisix_ingress.gateway.sync.records.retries import is_rejected
-from apisix_ingress.gateway.sync.records.slot import RecordSlot
+from apisix_ingress.gateway.sync.records.slot import Applied, RecordSlot
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.gateway.sync.records.unique_keys import without_new_keys
 from apisix_ingress.model.keys import RecordKey
@@ -289,4 +289,7 @@ class RecordWriter:
             name = record.name
         else:
             change, name = "deleted", before.name if before else ""
+        if status == "ok":
+            known = before.source if isinstance(before, Applied) else None
+            self._observer.replaced(self.driver.cluster, slot.key, known, record)
         self._observer.written(self.driver.cluster, slot.key, change, name, status)

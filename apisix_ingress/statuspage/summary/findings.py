@@ -173,7 +173,14 @@ def record_findings(
         severity: Severity = "degraded" if closed.isdisjoint(harmed) else "error"
         named = tuple(host for host in harmed if host != EVERY_HOST)
         title = "Requests get the response 503, because no endpoint is ready"
-        yield replace(about, severity=severity, title=title, message=message, code="NoEndpoints", hosts=named)
+        about = replace(about, severity=severity, title=title, message=message, code="NoEndpoints")
+        yield replace(about, hosts=named, since=emptied(facts, entry))
+
+
+def emptied(facts: PageInputs, entry: Entry) -> datetime | None:
+    """Return since when an upstream has no nodes in some cluster; None if it is not known."""
+    times = (facts.journal.emptied(cluster, entry.key) for cluster, _ in entry.states)
+    return min(filter(None, times), default=None)
 
 
 def certificate_finding(each: Certificate, now: datetime) -> Finding | None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from itertools import takewhile
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.record_owner import origin_of_name
-from apisix_ingress.statuspage.history import RecordChange
+from apisix_ingress.statuspage.history import HOUR, RecordChange
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.views.change_words import change_words
 from apisix_ingress.statuspage.views.presentation import object_reference, page_of, paging, rfc3339
-
-SHOWN = timedelta(hours=1)
 
 
 def changes(facts: PageInputs, snapshot: Snapshot, query: str, page: int) -> JsonObject:
@@ -31,7 +29,7 @@ def changes(facts: PageInputs, snapshot: Snapshot, query: str, page: int) -> Jso
 
 def recent_changes(facts: PageInputs) -> list[RecordChange]:
     """Return the changes of the last hour, the newest first."""
-    earliest = facts.clock.now() - SHOWN
+    earliest = facts.clock.now() - HOUR
     return list(takewhile(lambda each: each.at >= earliest, facts.journal.changes()))
 
 
@@ -49,6 +47,7 @@ def change_row(snapshot: Snapshot, each: RecordChange) -> JsonObject:
         "exists": entry is not None,
         "owner": object_reference(owner) if owner is not None else None,
         "times": each.times,
+        "words": [clean(word) for word in change_words(each.before, each.after)],
     }
 
 

@@ -99,6 +99,7 @@ class Audit:
         self._config.report_version(self._driver.cluster, listing.version)
         await self._config.adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
         on_compare()
+        self._observer.inherited(self._driver.cluster, listing.owned)
         await self._compare(listing, ended)
         found = await self._queue_difference()
         self._log.info(

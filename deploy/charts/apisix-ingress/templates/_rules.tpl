@@ -82,10 +82,11 @@
 {{- end }}
 {{- end -}}
 
+{{- /* Whether Events are read as well, which is needed in watched namespaces only. */ -}}
 {{- define "apisix-ingress.eventRules" -}}
 - apiGroups: [""]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create, {{ if . }}list, {{ end }}patch]
 {{- end -}}
 
 {{- /* Permissions on cluster-scoped objects. */ -}}

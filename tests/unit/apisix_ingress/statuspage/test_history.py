@@ -1,15 +1,20 @@
 """The history: its revision, and what it keeps."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from apisix_ingress.gateway.adminapi.responses import found_of
+from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.observer import APPLIED, RecordState
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import Report
 from apisix_ingress.statuspage import history
-from apisix_ingress.statuspage.history import MOST_CHANGES, REMEMBERED, History
+from apisix_ingress.statuspage.history import LARGEST_BODY, MOST_CHANGES, REMEMBERED, History
 from tests.factories import make_key
 from tests.fakes.clock import FakeClock
 
@@ -98,3 +103,93 @@ def test_number_of_remembered_beginnings_is_limited(monkeypatch: pytest.MonkeyPa
     for key in keys:
         journal.outcome("a", key, RecordState("rejected", "no"))
     assert [journal.since(("a", key)) is not None for key in keys] == [False, True, True]
+
+
+def found(**values: Any) -> ObservedRecord:
+    body = {"name": "default_web_80", "nodes": [], **values}
+    return found_of("upstreams", body)
+
+
+def at(clock: FakeClock, seconds: int) -> int:
+    return int(clock.now().timestamp()) + seconds
+
+
+def test_changes_of_earlier_leaders_are_read_from_the_gateway() -> None:
+    clock, upstreams = FakeClock(), [RecordKey("upstreams", str(number)) for number in range(5)]
+    journal = History(clock)
+    journal.inherited(
+        "a",
+        {
+            upstreams[0]: found(create_time=at(clock, -60), update_time=at(clock, -60)),
+            upstreams[1]: found(create_time=at(clock, -90_000), update_time=at(clock, -600)),
+            upstreams[2]: found(create_time=at(clock, -90_000), update_time=at(clock, -4_000)),
+            upstreams[3]: found(create_time="soon", update_time=2**60),
+            upstreams[4]: found(create_time=at(clock, 90), update_time=at(clock, 90)),
+        },
+    )
+    journal.written("a", KEY, "created", "own", "ok")
+    now = clock.now()
+    got = [(each.key, each.change, round((now - each.at).total_seconds())) for each in journal.changes()]
+    assert got == [
+        (KEY, "created", 0),
+        (upstreams[4], "created", 0),
+        (upstreams[0], "created", 60),
+        (upstreams[1], "updated", 600),
+    ]
+    assert [each.before for each in journal.changes()] == [b""] * 4
+
+
+def test_own_changes_are_not_replaced_by_what_the_gateway_lists() -> None:
+    clock, key = FakeClock(), RecordKey("upstreams", "1")
+    journal = History(clock)
+    journal.written("a", key, "updated", "own", "ok")
+    journal.inherited("a", {key: found(create_time=at(clock, -60), update_time=at(clock, 0))})
+    assert [(each.change, each.name) for each in journal.changes()] == [("updated", "own")]
+
+
+def test_bodies_of_a_change_are_kept_unless_they_are_large() -> None:
+    journal, key = History(FakeClock()), RecordKey("routes", "1")
+    before, after = Record(key, "r", {"uri": "/a"}), Record(key, "r", {"uri": "/b"})
+    journal.replaced("a", key, before, after)
+    journal.written("a", key, "updated", "r", "ok")
+    (change,) = journal.changes()
+    assert (change.before, change.after) == (before.digest, after.digest)
+    journal.replaced("a", key, after, Record(key, "r", {"uri": "/" * LARGEST_BODY}))
+    journal.written("a", key, "updated", "r", "ok")
+    (change,) = journal.changes()
+    assert (change.before, change.after) == (after.digest, b"")
+
+
+def test_an_upstream_is_empty_since_its_last_node_left_also_before_a_failover() -> None:
+    clock, key = FakeClock(), RecordKey("upstreams", "1")
+    journal = History(clock)
+    journal.inherited("a", {key: found(create_time=at(clock, -900), update_time=at(clock, -300))})
+    since = journal.emptied("a", key)
+    assert since is not None
+    assert round((clock.now() - since).total_seconds()) == 300
+    empty, full = Record(key, "u", {"nodes": []}), Record(key, "u", {"nodes": [{"host": "a", "port": 1}]})
+    journal.replaced("a", key, empty, empty)
+    assert journal.emptied("a", key) == since
+    journal.replaced("a", key, empty, full)
+    assert journal.emptied("a", key) is None
+    journal.replaced("a", key, full, empty)
+    assert journal.emptied("a", key) == clock.now()
+    journal.replaced("a", key, empty, None)
+    assert journal.emptied("a", key) is None
+
+
+def test_events_of_earlier_leaders_have_the_time_when_an_object_began_to_fail() -> None:
+    clock, owner = FakeClock(), make_key()
+    reports: dict[ObjectKey, Report] = {}
+    journal = History(clock, reports)
+    earlier = clock.now() - timedelta(minutes=6)
+    journal.warned({owner: earlier})
+    assert journal.since(owner) is None
+    reports[owner] = Report(1, (Problem("ServiceNotFound", "gone"),))
+    journal.reported(owner)
+    assert journal.since(owner) == earlier
+    reports[owner] = Report(2, ())
+    journal.reported(owner)
+    reports[owner] = Report(3, (Problem("ServiceNotFound", "gone"),))
+    journal.reported(owner)
+    assert journal.since(owner) == clock.now()

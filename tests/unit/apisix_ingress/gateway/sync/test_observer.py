@@ -14,6 +14,8 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "marked": ("a", [KEY], 1.0),
     "outcome": ("a", KEY, APPLIED),
     "written": ("a", KEY, "created", "web", "ok"),
+    "replaced": ("a", KEY, None, None),
+    "inherited": ("a", {}),
     "compared": ("a", True),
     "drift": ("a", 1),
     "held": ("a", 1),

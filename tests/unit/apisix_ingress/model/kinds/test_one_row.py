@@ -39,7 +39,6 @@ READERS: Mapping[str, tuple[set[str], str]] = {
         "reads the matchers of raw specs for the indexes, below the table",
     ),
     "apisix_ingress/model/network/tls_hosts.py": ({"Ingress"}, "reads certificates of raw specs, below the table"),
-    "apisix_ingress/statuspage/views/details/object_details.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "apisix_ingress/webhook/checks/nginx_ingress.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "providers/core/current_nodes.py": ({"ApisixClusterConfig"}, "may change the address of a cluster"),
     "providers/nginx/host.py": ({"Ingress"}, "ingress-nginx has no other kind"),
