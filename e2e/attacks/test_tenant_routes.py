@@ -94,6 +94,90 @@ def test_no_record_of_a_tenant_stops_the_routes_of_another(tenants: Tenants) -> 
     tenants.settled()
 
 
+COSTLY = "a{0,1000}a{0,1000}[bc]"
+"""With a path of 7 kB, it occupies a worker of a gateway for more than ten seconds."""
+
+
+def occupying(domain: str) -> list[Manifest]:
+    """Return routes with which one small object, or one small request, would stop a gateway, each with a host."""
+
+    def conditions(name: str, variable: str, operator: str, value: str) -> Manifest:
+        subject = {"scope": "Variable", "name": variable}
+        match = {"hosts": [f"{name}.{domain}"], "paths": ["/*"]}
+        found = route("", name=name, service="evil")
+        found["spec"]["http"][0]["match"] = match | {"exprs": [{"subject": subject, "op": operator, "value": value}]}
+        return found
+
+    def plugin(name: str, kind: str, **config: Any) -> Manifest:
+        return route(f"{name}.{domain}", name=name, service="evil", plugins={kind: config})
+
+    grow = {"regex": "a", "replace": "a" * 100, "scope": "global"}
+    crowd = route("", name="crowd", service="evil")
+    names = [f"crowd.{domain}", *(f"crowd{number}.{domain}" for number in range(1500))]
+    addresses = [f"10.{number // 250}.{number % 250}.0/24" for number in range(1500)]
+    crowd["spec"]["http"][0]["match"] = {"hosts": names, "paths": ["/*"], "remoteAddrs": addresses}
+    return [
+        plugin("query", "degraphql", query=f"query($a:{'[' * 40}I{']' * 40}){{a}}"),
+        plugin("variable", "proxy-rewrite", headers={"set": {"X-A": "$graphql_name"}}),
+        plugin("slice", "proxy-rewrite", headers={"set": {"X-A": "${post_arg.a[0:1:0]}"}}),
+        plugin("mask", "data-mask", request=[{"type": "query", "name": "$.a[0:1:0]", "action": "remove"}]),
+        plugin("growth", "response-rewrite", filters=[grow] * 5),
+        plugin("ignored", "response-rewrite", body="a", vars=[["uri", "~~", COSTLY, "x", "^/a"]]),
+        conditions("graphql", "graphql_name", "NotEqual", "x"),
+        *(
+            conditions(f"pattern{number}", "uri", "RegexMatch", pattern)
+            for number, pattern in enumerate(
+                (rf"^\c(Z|{COSTLY}\c)", rf"^\Q(\E|{COSTLY}\Q)\E", f"(?i:{COSTLY})^", f"(?x)^Z#(\n|{COSTLY}#)\n")
+            )
+        ),
+        crowd,
+    ]
+
+
+def test_no_small_object_occupies_the_gateway(tenants: Tenants) -> None:
+    host = f"shop.{tenants.domain}"
+    tenants.apply(tenants.ingress("shop", host))
+    tenants.traffic.until_status(200, host)
+    evil = f"evil.{tenants.domain}"
+    attacks = occupying(evil)
+    tenants.attack(attacks)
+    api, body = tenants.installation.api, f"query($a:{'[' * 40}I{']' * 40}){{a}}"
+    for name in (each["metadata"]["name"] for each in attacks):
+        api.wait("ApisixRoute", name, says("False"), "to be refused", namespace=tenants.evil.namespace)
+
+    got = {
+        each["metadata"]["name"]: tenants.traffic.send(
+            f"{each['metadata']['name']}.{evil}",
+            "/" + "a" * 5800,
+            method="POST",
+            headers={"Content-Type": "application/graphql"},
+            body=body,
+        ).status
+        for each in attacks
+    }
+
+    assert {name for name, status in got.items() if status not in (404, 503)} == set()
+    assert tenants.traffic.send(host).pod == "web"
+
+
+def test_retries_of_nodes_that_are_not_reachable_do_not_occupy_the_gateway(tenants: Tenants) -> None:
+    host, evil = f"shop.{tenants.domain}", f"retry.{tenants.domain}"
+    tenants.apply(tenants.ingress("shop", host))
+    tenants.traffic.until_status(200, host)
+    served = route(evil, name="retry")
+    del served["spec"]["http"][0]["backends"]
+    served["spec"]["http"][0]["upstreams"] = [{"name": "retry"}]
+    nodes = {"externalNodes": [{"type": "Domain", "name": "2001:db8::1", "port": 81}], "retries": 2**31 - 1}
+    kind = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixUpstream", "metadata": {"name": "retry"}}
+    tenants.attack([{**kind, "spec": nodes}, served])
+    api = tenants.installation.api
+    api.wait("ApisixUpstream", "retry", says("False", "retries"), "to be refused", namespace=tenants.evil.namespace)
+
+    tenants.traffic.until_status(503, evil)
+
+    assert tenants.traffic.send(host).pod == "web"
+
+
 def consumer(name: str, **parameter: Any) -> Manifest:
     """Return an ApisixConsumer."""
     version = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixConsumer", "metadata": {"name": name}}

@@ -13,7 +13,7 @@ from typing import Any
 from translation.addresses.host_policy import refusal
 from translation.core.options import Options
 from translation.plugins.notation import expanded, steps_of
-from translation.safety.faults import Fault, Steps, texts_at
+from translation.safety.faults import Fault, Steps, every_text, texts_at
 from translation.safety.fields import FIELDS, Use
 from translation.safety.urls import address_of, authority_of
 
@@ -23,7 +23,7 @@ _WEB = ("http://", "https://")
 def destination_faults(name: str, config: Any, options: Options) -> Iterator[Fault]:
     """Yield the destinations of a plugin that the settings reject. In an unknown plugin, every URL may be one."""
     if name not in FIELDS:
-        for place, text in _every_text(config):
+        for place, text in every_text(config):
             if text.lower().startswith(_WEB):
                 yield from _judged(place, text, options, is_url=True)
         return
@@ -46,15 +46,3 @@ def _judged(place: Steps, text: str, options: Options, *, is_url: bool) -> Itera
         yield Fault(place, "is not a plain address without variables, user names and escapes; write one")
     elif text != options.loopback and (rejected := refusal(options, found.host, found.port)):
         yield Fault(place, f"is {rejected.what}, which the setting {rejected.setting} rejects; use another host")
-
-
-def _every_text(root: Any) -> Iterator[tuple[Steps, str]]:
-    stack: list[tuple[Steps, Any]] = [((), root)]
-    while stack:
-        place, value = stack.pop()
-        if isinstance(value, str):
-            yield place, value
-        elif isinstance(value, dict):
-            stack.extend(((*place, name), item) for name, item in value.items())
-        elif isinstance(value, list):
-            stack.extend(((*place, index), item) for index, item in enumerate(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson
 from translation.plugins.code import nested_plugins
@@ -12,10 +12,12 @@ from translation.plugins.notation import expanded, steps_of
 from translation.plugins.rewrites import source_of
 from translation.safety.faults import Fault, Steps, texts_at
 from translation.safety.fields import FIELDS, Use
-from translation.safety.regexes import regex_fault
+from translation.safety.regexes import MOST_WORK, regex_fault, regex_work
 
 _OPERATORS = ("~~", "~*")
 """Operators of conditions with a pattern (lua-resty-expr)."""
+
+_TOO_MANY = "is one of too many patterns that are costly for a gateway: use fewer, or begin them with ^"
 
 _OF_BODIES = {("response-rewrite", "filters[].regex")}
 """Fields that are applied to bodies."""
@@ -25,8 +27,24 @@ _PAIRS = {"proxy-rewrite": "regex_uri", "redirect": "regex_uri"}
 
 
 def regex_faults(body: FrozenJson) -> Iterator[Fault]:
-    """Yield the patterns of a record that may occupy a gateway."""
+    """Yield the patterns of a record that may occupy a gateway, each of them or all together."""
+    left = MOST_WORK
+    for place, pattern, is_of_bodies, phrase in _patterns(body):
+        if wrong := regex_fault(pattern, searches_bodies=is_of_bodies):
+            yield Fault(place, phrase + wrong)
+        left -= (work := regex_work(pattern))
+        if left < 0 <= left + work:
+            yield Fault(place, _TOO_MANY)
+
+
+_Pattern: TypeAlias = tuple[Steps, str, bool, str]
+"""A pattern: where it is, its text, whether it is applied to bodies, and how a message about it begins."""
+
+
+def _patterns(body: FrozenJson) -> Iterator[_Pattern]:
     yield from _conditions(body.get("vars"), ("vars",))
+    for place, text in texts_at(body.get("client"), ("skip_mtls_uri_regex",), ("client",)):
+        yield place, text, False, ""
     plugins = body.get("plugins")
     stack: list[tuple[Steps, str, Any]] = [
         (("plugins", name), name, config) for name, config in (plugins or {}).items() if isinstance(config, dict)
@@ -38,8 +56,8 @@ def regex_faults(body: FrozenJson) -> Iterator[Fault]:
             for place, text in texts_at(config, field):
                 is_replacement = field[0] == _PAIRS.get(name) and int(place[-1]) % 2 == 1
                 pattern = source_of(text) or text
-                if not is_replacement and (wrong := regex_fault(pattern, searches_bodies=is_of_bodies)):
-                    yield Fault((*steps, *place), wrong)
+                if not is_replacement:
+                    yield (*steps, *place), pattern, is_of_bodies, ""
         nested = (((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
         stack.extend(each for each in nested if isinstance(each[2], dict))
 
@@ -50,8 +68,11 @@ def _fields_of(name: str) -> tuple[tuple[tuple[str, ...], bool], ...]:
     return tuple((steps_of(path), (name, path) in _OF_BODIES) for path in dict.fromkeys(paths))
 
 
-def _conditions(root: Any, steps: Steps) -> Iterator[Fault]:
-    """Yield the faults of the conditions below a value: lists such as `["uri", "~~", "^/a"]`."""
+def _conditions(root: Any, steps: Steps) -> Iterator[_Pattern]:
+    """Yield the patterns of the conditions below a value: lists such as `["uri", "~~", "^/a"]`.
+
+    A gateway uses the first part after the operator, and ignores further ones.
+    """
     stack: list[tuple[Steps, Any]] = [(steps, root)]
     while stack:
         place, value = stack.pop()
@@ -60,5 +81,6 @@ def _conditions(root: Any, steps: Steps) -> Iterator[Fault]:
         elif isinstance(value, list | tuple):
             stack.extend(((*place, index), item) for index, item in enumerate(value))
             is_match = any(each in _OPERATORS for each in value[1:3] if isinstance(each, str))
-            if is_match and isinstance(value[-1], str) and (wrong := regex_fault(value[-1])):
-                yield Fault(place, f"has a pattern that {wrong}")
+            for text in value[2:] if is_match else ():
+                if isinstance(text, str) and text not in _OPERATORS:
+                    yield place, text, False, "has a pattern that "

@@ -46,3 +46,21 @@ def texts_at(value: Any, steps: tuple[str, ...], place: Steps = ()) -> Iterator[
     elif isinstance(value, dict):
         for name in value if steps[0] == ANY else (steps[0],):
             yield from texts_at(value.get(name), steps[1:], (*place, name))
+
+
+def every_value(root: Any, place: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+    """Yield the texts, numbers and flags below a value, with their places."""
+    stack: list[tuple[Steps, Any]] = [(place, root)]
+    while stack:
+        here, value = stack.pop()
+        if isinstance(value, dict):
+            stack.extend(((*here, name), item) for name, item in value.items())
+        elif isinstance(value, list | tuple):
+            stack.extend(((*here, index), item) for index, item in enumerate(value))
+        elif value is not None:
+            yield here, value
+
+
+def every_text(root: Any, place: Steps = ()) -> Iterator[tuple[Steps, str]]:
+    """Yield the texts below a value, with their places."""
+    return ((here, value) for here, value in every_value(root, place) if isinstance(value, str))

@@ -55,7 +55,8 @@ _OAUTH = "app_secret secret secret_fallbacks redirect_uri"
 
 FIELDS: Mapping[str, Fields] = {
     "acl": _of(
-        data="allow_labels.* deny_labels.* rejected_msg external_user_label_field_separator",
+        data="allow_labels.* deny_labels.* rejected_msg",
+        pattern="external_user_label_field_separator",
         name="external_user_label_field external_user_label_field_key external_user_label_field_parser",
     ),
     "ai": {},

@@ -7,6 +7,7 @@ further plugins inside. `tests/unit/translation/safety` compares it with the fie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any, NamedTuple
 
 from translation.core.options import Options
@@ -15,6 +16,7 @@ from translation.plugins.code import nested_plugins
 from translation.safety.code import code_faults
 from translation.safety.destinations import destination_faults
 from translation.safety.faults import Fault, Steps
+from translation.safety.nodes import MOST_TRIED
 from translation.safety.paths import keeps_path
 from translation.safety.references import is_reference
 from translation.safety.urls import authority_of
@@ -41,6 +43,14 @@ Check = Callable[[Mapping[str, Any], Setting], Iterator[Fault]]
 
 MOST_NESTED = 6
 """Maximum depth of arrays in a schema from which a gateway generates a response: one to three items per level."""
+
+MOST_LISTS = 12
+"""Maximum number of brackets in a query of GraphQL: up to 4 ms of work. With 23, it is 8 s."""
+
+MOST_GROWTH = 100
+"""Maximum of how many times the filters of a route multiply a response."""
+
+_SPECIAL = frozenset("\\^$.[]|()?*+{}")
 
 _LEAVES = "so that a client could choose the host; begin it with /"
 _ADDRESS = "must have a literal scheme, host and port, followed by / or ? before the first variable"
@@ -156,7 +166,43 @@ def _split(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
     for index, rule in enumerate(_dicts(config.get("rules"))):
         for place, target in enumerate(_dicts(rule.get("weighted_upstreams"))):
             steps = ("rules", index, "weighted_upstreams", place, "upstream")
-            yield from weight_faults(target.get("upstream"), steps)
+            upstream = target.get("upstream")
+            yield from weight_faults(upstream, steps)
+            if setting.judges and isinstance(upstream, dict) and _size(upstream.get("nodes")) > MOST_TRIED:
+                what = f"has more than {MOST_TRIED} nodes, all of which a gateway tries for one request; use fewer"
+                yield Fault((*steps, "nodes"), what)
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, list | dict) else 0
+
+
+def _query(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    if str(config.get("query")).count("[") > MOST_LISTS:
+        what = (
+            f"has more than {MOST_LISTS} opening brackets: the time to parse lists inside each other is exponential,"
+            " and a gateway parses the query when it reads the record"
+        )
+        yield Fault(("query",), what)
+
+
+def _filters(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    if setting.judges and prod(map(_growth, _dicts(config.get("filters")))) > MOST_GROWTH:
+        what = (
+            f"may make a response more than {MOST_GROWTH} times as large; use regular expressions without special"
+            " characters, or shorter replacements"
+        )
+        yield Fault(("filters",), what)
+
+
+def _growth(rule: Mapping[str, Any]) -> int:
+    """Return at most how many times a filter multiplies a response. A reference such as `$0` inserts what matches."""
+    regex, text = str(rule.get("regex")), str(rule.get("replace"))
+    references = text.count("$")
+    if rule.get("scope", "once") == "once":
+        return 1 + references
+    shortest = len(regex) if _SPECIAL.isdisjoint(regex) else 1
+    return 1 + len(text) // max(1, shortest) + references
 
 
 def _schema(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
@@ -196,6 +242,8 @@ CHECKS: Mapping[str, Check] = {
     "serverless-post-function": _functions,
     "traffic-split": _split,
     "mocking": _schema,
+    "degraphql": _query,
+    "response-rewrite": _filters,
     "multi-auth": _nothing,
     "workflow": _nothing,
 }

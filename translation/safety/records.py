@@ -18,15 +18,20 @@ from translation.core.options import Options
 from translation.hosts.matching import is_network
 from translation.safety.code import OF_USER
 from translation.safety.expressions import regex_faults
-from translation.safety.faults import Fault, dotted
+from translation.safety.faults import UNSAFE, Fault, dotted
+from translation.safety.nodes import MOST_MATCHERS, crowding_fault, limited, matchers, retry_faults
 from translation.safety.plugins import Setting, plugin_faults, redirects_all, weight_faults
 from translation.safety.references import reference_faults
+from translation.safety.variables import variable_faults
 
 _MOST_REPORTED = 10
 """Maximum number of problems for one object."""
 
 _CLOSED_BY_PLUGIN: frozenset[RecordKind] = frozenset({"plugin_configs", "consumers"})
 """Kinds whose plugins become those of routes."""
+
+_DISCOVERY = ("service_name", "discovery_type", "discovery_args")
+"""The fields of an upstream that replace its nodes."""
 
 _EFFECTS: Mapping[RecordKind, tuple[str, str]] = {
     "routes": ("route", "its requests get 503"),
@@ -43,19 +48,42 @@ _EFFECTS: Mapping[RecordKind, tuple[str, str]] = {
 def safe_records(records: Sequence[Record], options: Options) -> tuple[tuple[Record, ...], tuple[Problem, ...]]:
     """Return records without faults, and the problems of the closed ones."""
     found = [faults_of(record.key.kind, record.body, options) for record in records]
+    problems: list[Problem] = []
+    if options.plugins == "reviewed":
+        _crowd(records, found)
+        records, problems = _limited(records)
     if not any(found):
-        return tuple(records), ()
+        return tuple(records), tuple(problems)
     pairs = list(zip(records, found, strict=True))
-    problems = [_problem(record, fault) for record, faults in pairs for fault in faults]
+    problems += [_problem(record, fault) for record, faults in pairs for fault in faults]
     safe = (_closed(record, faults) if faults else record for record, faults in pairs)
     return tuple(record for record in safe if record), tuple(problems[:_MOST_REPORTED])
+
+
+def _crowd(records: Sequence[Record], found: Sequence[list[Fault]]) -> None:
+    """Add a fault to each route that makes the matchers of an object too many."""
+    left = MOST_MATCHERS
+    for record, faults in zip(records, found, strict=True):
+        fields = matchers(record.body) if record.key.kind == "routes" else {}
+        left -= sum(fields.values())
+        if left < 0 and fields:
+            faults.append(crowding_fault(fields))
+
+
+def _limited(records: Sequence[Record]) -> tuple[list[Record], list[Problem]]:
+    """Return records with bounded work for many nodes, and the problems of records that lack a part for this reason."""
+    pairs = [limited(record) for record in records]
+    problems = [
+        Problem(UNSAFE, f"upstream {record.name}: checks {what}", severity="degraded") for record, what in pairs if what
+    ]
+    return [record for record, _ in pairs], problems
 
 
 def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Fault]:
     """Return the faults of a record."""
     plugins = body.get("plugins")
     judges = options.plugins == "reviewed" and kind != "global_rules"
-    found: list[Fault] = list(regex_faults(body)) if judges else []
+    found: list[Fault] = [*regex_faults(body), *variable_faults(body)] if judges else []
     if plugins:
         # A route may replace the redirect of its plugin config.
         redirects = kind == "routes" and redirects_all(plugins)
@@ -65,8 +93,8 @@ def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Faul
         found.append(Fault(("filter_func",), OF_USER))
     if options.secret_references == "refuse":
         found += reference_faults(plugins, ("plugins",)) if kind != "ssls" else reference_faults(body)
-    if "nodes" in body:
-        found += weight_faults(body)
+    if kind == "upstreams":
+        found += [*weight_faults(body), *retry_faults(body)]
     if "remote_addrs" in body:
         found += _network_faults(body["remote_addrs"])
     return found
@@ -91,7 +119,7 @@ def _closed(record: Record, faults: Sequence[Fault]) -> Record | None:
     if kind == "routes":
         return next(closings(replace(record, body={name: body[name] for name in body if name not in faulty})))
     if kind == "upstreams":
-        return replace(record, body={**body, "nodes": []})
+        return replace(record, body={**{name: body[name] for name in body if name not in _DISCOVERY}, "nodes": []})
     if kind == "ssls":
         return None
     unsafe = {fault.steps[1] for fault in faults}

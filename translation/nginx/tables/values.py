@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from apisix_ingress.model.formats.patterns import has_python_syntax
@@ -57,8 +58,12 @@ def _is_digits(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
+@lru_cache(maxsize=8)
 def networks(text: str) -> tuple[str, ...] | None:
-    """Return comma-separated networks and addresses, sorted, without duplicates; None if one is invalid."""
+    """Return comma-separated networks and addresses, sorted, without duplicates; None if one is invalid.
+
+    Every location of an Ingress has the same lists, which may be long.
+    """
     found = set()
     for part in text.split(","):
         address, slash, bits = part.strip().partition("/")

@@ -75,7 +75,8 @@ ACCESS: Mapping[str, Plugin] = {
     "acl": allow(
         "Restricts a route to consumers with certain labels.",
         plain="""allow_labels.* deny_labels.* rejected_code rejected_msg
-            external_user_label_field external_user_label_field_{key,parser,separator}""",
+            external_user_label_field_{key,parser,separator}""",
+        selector="external_user_label_field",
     ),
     "attach-consumer-label": allow("Sends labels of the consumer to the upstream.", plain="headers.*"),
     "ip-restriction": allow(

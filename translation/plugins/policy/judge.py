@@ -248,7 +248,7 @@ def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
         case Kind.HOSTS:
             _wrong(review, place, "a mapping of hosts to weights")
         case Kind.SELECTOR if not is_selector(text):
-            _wrong(review, place, "a name, or a JSONPath without filters and lists and with at most one '..'")
+            _wrong(review, place, "a name, or a JSONPath without filters, lists and slices and with at most one '..'")
 
 
 def _consumer_prefix(scope: Context) -> str:

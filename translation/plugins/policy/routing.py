@@ -7,6 +7,7 @@ from translation.plugins.policy.model import Plugin, allow, refuse
 
 _RECORD = "refers to a record of the gateway, which may belong to another team"
 _DISCOVERY = "uses the gateway's service discovery, which does not distinguish teams"
+_PARSES = "parses the bodies of requests in exponential time: a small body occupies a gateway"
 _QUOTA = f"""
     {redis.PLAIN} {redis.SENTINEL_PLAIN} policy count time_window window_type key key_type rejected_code rejected_msg
     allow_degradation show_limit_quota_header sync_interval rules[].{{count,time_window,key,header_prefix}}"""
@@ -120,23 +121,14 @@ ROUTING: Mapping[str, Plugin] = {
         shared="group",
         refused=redis.SENTINEL_REFUSED,
     ),
-    "graphql-limit-count": allow(
-        "Limits the cost of GraphQL queries. State is kept per route or group.",
-        plain=_QUOTA,
-        host=redis.HOST,
-        shared="group",
-        refused=redis.SENTINEL_REFUSED,
-    ),
+    "graphql-limit-count": refuse(_PARSES),
     "proxy-cache": allow(
         "Caches responses in zones that all routes share.",
         plain="""cache_strategy cache_zone cache_bypass cache_method cache_http_status cache_control cache_set_cookie
             cache_ttl no_cache hide_cache_headers consumer_isolation max_resp_body_size""",
         cache_key="cache_key",
     ),
-    "graphql-proxy-cache": allow(
-        "Caches responses to GraphQL queries. Keys contain the id of the route.",
-        plain="cache_strategy cache_zone cache_ttl cache_set_cookie consumer_isolation",
-    ),
+    "graphql-proxy-cache": refuse(_PARSES),
     "api-breaker": refuse("keeps its state by host and path for the routes of all teams; use passive health checks"),
     "grpc-transcode": refuse("reads Protobuf definitions by the id of a record, which may belong to another team"),
     "kafka-proxy": refuse(redis.REDIRECTING),

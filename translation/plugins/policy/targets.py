@@ -54,6 +54,7 @@ def is_word(text: str) -> bool:
 def is_selector(text: str) -> bool:
     """Return whether a name or JSONPath selects each part of a document at most once.
 
-    A second `..` multiplies the results by the depth of the document, and a list such as `[0,0]` by its length.
+    A second `..` multiplies the results by the depth of the document, and a list such as `[0,0]` by its length. A slice
+    such as `[0:9]` is expanded item by item, however long the document is.
     """
-    return text.count("..") <= 1 and not {*"(,"} & {*text}
+    return text.count("..") <= 1 and not {*"(,:"} & {*text}

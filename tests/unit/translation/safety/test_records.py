@@ -197,7 +197,37 @@ def test_the_host_of_the_request_is_a_destination_only_if_the_route_limits_it() 
     ]
 
 
+def filters(*pairs: tuple[str, str], scope: str = "global") -> JsonObject:
+    return {"response-rewrite": {"filters": [{"regex": a, "replace": b, "scope": scope} for a, b in pairs]}}
+
+
+def query(lists: int) -> JsonObject:
+    return {"degraphql": {"query": f"query($a:{'[' * lists}I{']' * lists}){{a}}"}}
+
+
+@pytest.mark.parametrize(("lists", "want"), [(12, []), (13, ["plugins.degraphql.query"])])
+def test_lists_inside_each_other_in_a_query_are_limited_with_every_setting(lists: int, want: list[str]) -> None:
+    assert faults(route(**query(lists))) == faults(route(**query(lists)), PRESET) == want
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        filters(("http://a.internal/", "https://www.example.com/"), ("foo", "barbaz")),
+        filters(("[0-9]{4}", "****-****-****")),
+        filters(("a", "b" * 5000), ("b", "c" * 5000), scope="once"),
+        filters(("<head>", "<head><script src='/a.js'></script>")),
+    ],
+    ids=lambda plugins: str(plugins)[:60],
+)
+def test_filters_that_replace_a_little_are_published(plugins: JsonObject) -> None:
+    assert faults(route(**plugins), PRESET) == []
+
+
 REJECTED: list[tuple[JsonObject, str]] = [
+    (filters(("a", "a" * 100)), "plugins.response-rewrite.filters"),
+    (filters(*[("[a]", "$0$0")] * 5), "plugins.response-rewrite.filters"),
+    (filters(*[("[^q]", "$0$0$0")] * 5, scope="once"), "plugins.response-rewrite.filters"),
     ({"forward-auth": {"uri": "http://127.0.0.1:9180/"}}, "plugins.forward-auth.uri"),
     (
         {"loki-logger": {"endpoint_addrs": ["http://a.test", "http://localhost"]}},

@@ -29,6 +29,11 @@ CHEAP = [
     r"(?!x)(?<name>a+)b",
     r"root.m+",
     r"^(?|/api(.*)()|(/)())",
+    r"(?<a>x)(?P<b>y)(?'c'z)(?=[[a]])",
+    r"/(foo|bar|baz|qux)/.*",
+    r"(?i)(bot|crawl|spider|slurp|curl|wget|python|java|scan|go-http|nikto|zgrab)",
+    r"[\x{41}\x42\pL-]+\.html",
+    "a{²}",
     "",
     "(((",
     "[",
@@ -50,6 +55,19 @@ COSTLY = [
     (r"(?m)^a*a*[bc]", "begin with ^"),
     (r"a?" * 20, "begin with ^"),
     ("^" + "a" * LONGEST, "longer"),
+    (r"(?|a{0,1000}a{0,1000}[bc]|:)", "begin with ^"),
+    (r"(?'n'a{0,1000}a{0,1000}[bc]|>)", "begin with ^"),
+    (r"(?i:a{0,1000}a{0,1000}[bc])^", "begin with ^"),  # 22 s
+    (r"(a|a)(a|a)(a|a)(a|a).*[bc]", "begin with ^"),
+    (r"\x61*a\x61*a[bc]", "begin with ^"),
+    (r"\p{L}*a\p{L}*a[bc]", "begin with ^"),
+    ("(?x)^Z#(\n|a{0,1000}a{0,1000}[bc]#)\n", "comments"),  # 11 s
+    (r"^Z(?#:()|a{0,1000}a{0,1000}[bc](?#))", "comments"),
+    (r"^\c(Z|a{0,1000}a{0,1000}[bc]\c)", "comments"),  # 41 s
+    (r"^[\c]]a", "comments"),
+    (r"^\Q(\E|a{0,1000}a{0,1000}[bc]\Q)\E", "comments"),  # 23 s
+    (r"^[[:alpha:](]Z|a{0,1000}a{0,1000}[bc][)]", "comments"),  # 11 s
+    (r"(?i-s)a", "comments"),
 ]
 
 
@@ -92,6 +110,7 @@ BAD = r"(a*)\1b"
     ("body", "where"),
     [
         ({"vars": [["uri", "~~", BAD]]}, ["vars[0]"]),
+        ({"vars": [["uri", "~~", BAD, "x", "^/a"]]}, ["vars[0]"]),
         ({"vars": [["OR", ["uri", "!", "~*", BAD], ["arg_a", "==", BAD]]]}, ["vars[0][1]"]),
         ({"plugins": {"uri-blocker": {"block_rules": ["^/ok", BAD]}}}, ["plugins.uri-blocker.block_rules[1]"]),
         ({"plugins": {"cors": {"_meta": {"filter": [["uri", "~~", BAD]]}}}}, ["plugins.cors._meta.filter[0]"]),
@@ -107,6 +126,11 @@ BAD = r"(a*)\1b"
             {"plugins": {"traffic-split": {"rules": [{"match": [{"vars": [["uri", "~~", BAD]]}]}]}}},
             ["plugins.traffic-split.rules[0].match[0].vars[0]"],
         ),
+        (
+            {"plugins": {"acl": {"external_user_label_field_separator": BAD}}},
+            ["plugins.acl.external_user_label_field_separator"],
+        ),
+        ({"client": {"skip_mtls_uri_regex": ["^/a", BAD]}}, ["client.skip_mtls_uri_regex[1]"]),
         ({"plugins": {"multi-auth": {"auth_plugins": [{"key-auth": {}}]}}}, []),
     ],
 )
@@ -115,3 +139,22 @@ def test_patterns_are_found_wherever_a_gateway_matches_them(body: dict[str, Any]
 
     assert [dotted(fault.steps) for fault in faults if "regex_uri[1]" not in dotted(fault.steps)] == where
     assert faults_of("routes", {"vars": body.get("vars", [])}, Options()) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most"),
+    [
+        ("^/api/(.*)$", 100),
+        (r"\.(jpg|png)$", 100),
+        ("a.*[bc]", 64),
+        (r"^/(.*)/(.*)$", 32),
+        ("^/a{0,1000}a{0,1000}[bc]", 8),
+        ("^(?:a*)*[bc]", 8),
+    ],
+)
+def test_costly_patterns_of_a_record_are_limited_in_number(pattern: str, most: int) -> None:
+    def faulty(number: int) -> list[str]:
+        return [dotted(fault.steps) for fault in regex_faults({"vars": [["uri", "~~", pattern]] * number})]
+
+    assert faulty(most) == []
+    assert faulty(2 * most) == ([] if most == 100 else [f"vars[{most - 1}]"])
