@@ -36,11 +36,21 @@ class StatusTrigger(SyncObserver):
     def __init__(self, conditions: Conditions, status: StatusUpdater) -> None:
         self._conditions = conditions
         self._status = status
+        self._broken: set[ObjectKey] = set()
+        """Hosts with problems that their Ingresses report."""
         self._last: dict[tuple[str, RecordKey], RecordState] = {}
 
     def reported(self, owner: ObjectKey) -> None:
-        """Queue an object that was translated."""
-        self._status.wake(owner, urgent=self._conditions.is_broken(owner))
+        """Queue an object that was translated, and the Ingresses of a host that has problems, or had some before."""
+        is_broken = self._conditions.is_broken(owner)
+        self._status.wake(owner, urgent=is_broken)
+        named = list(self._conditions.ingresses_of(owner)) if is_broken or owner in self._broken else []
+        for each in named:
+            self._status.wake(each, urgent=is_broken)
+        if named and is_broken:
+            self._broken.add(owner)
+        else:
+            self._broken.discard(owner)
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         """Queue the owners of a record and the objects waiting for it; claimants only if its state changed.

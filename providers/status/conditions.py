@@ -99,7 +99,8 @@ class Conditions:
         report = self._world.reports.get(owner)
         if report is None:
             return None
-        broken = [problem for problem in report.problems if problem.severity != "warning"]
+        problems = (*report.problems, *self._host_records.problems(owner))
+        broken = [problem for problem in problems if problem.severity != "warning"]
         if broken:
             causes = [Cause(problem.code, str(problem)) for problem in broken[:_MOST]]
             found: Condition | None = aborted(report.generation, _joined(list(map(str, broken))), causes=causes)
@@ -146,6 +147,10 @@ class Conditions:
         claimants = (claimant.owner for owner in owners for claimant, _ in self._world.claims.of(owner))
         readers = (reader for owner in owners for reader in self._world.dependents.of(owner))
         return tuple(dict.fromkeys((*owners, *claimants, *readers)))
+
+    def ingresses_of(self, owner: ObjectKey) -> Iterator[ObjectKey]:
+        """Yield the Ingresses that report the problems of their host."""
+        return self._host_records.ingresses(owner)
 
     def ingresses(self, key: RecordKey) -> Iterator[ObjectKey]:
         """Yield the Ingresses that report failures of a record which their host owns."""

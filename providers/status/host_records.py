@@ -10,10 +10,16 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.indexes import NGINX_HOST_INDEX, nginx_hosts
 from apisix_ingress.model.names import nginx_prefix, short_id
 from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
+from translation.safety.faults import SECRET_REFUSED, UNSAFE
+from translation.safety.records import record_in
 
 HOST = "NginxHost"
+
+_OF_HOSTS = frozenset({UNSAFE, SECRET_REFUSED, "TooLarge"})
+"""Codes of problems that only the translation of a host finds; the others are also found in its Ingresses."""
 
 _MOST_INDEXED = 16
 """Number of hosts whose records are indexed at the same time."""
@@ -51,6 +57,17 @@ class HostRecords:
                 found |= {record.key: record for record in index.located.get(location, ())}
             found |= {record.key: record for record in index.common}
         return found
+
+    def problems(self, owner: ObjectKey) -> list[Problem]:
+        """Return the problems of the hosts of an Ingress: those of the whole host, and of the records of its paths."""
+        store = self._world.stores.get("Ingress") if owner.kind == "Ingress" else None
+        item = store.get(owner) if store is not None else None
+        reports = (self._world.reports.get(ObjectKey(HOST, "", host)) for host in (nginx_hosts(item) if item else ()))
+        found = [each for report in reports if report for each in report.problems if each.code in _OF_HOSTS]
+        if not found:
+            return []  # nearly always
+        own = {record.name for record in self.of(owner).values()}
+        return [each for each in found if (name := record_in(each)) == "" or name in own]
 
     def ingresses(self, owner: ObjectKey) -> Iterator[ObjectKey]:
         """Yield the Ingresses that name a host."""

@@ -10,8 +10,8 @@ from translation.plugins.notation import ANY, ITEM
 
 Steps = tuple[str | int, ...]
 
-UNSAFE = "UnsafeRecord"
-"""The code of most problems."""
+UNSAFE, SECRET_REFUSED = "UnsafeRecord", "SecretReferenceRefused"
+"""The codes of problems."""
 
 
 class Fault(NamedTuple):

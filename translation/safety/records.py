@@ -106,6 +106,16 @@ def _network_faults(addresses: Sequence[str]) -> Iterator[Fault]:
         yield Fault(("remote_addrs",), "has a value that is neither an IP address nor a CIDR range such as 10.0.0.0/8")
 
 
+def record_in(problem: Problem) -> str:
+    """Return the name of the record that a problem of this module is about; empty for any other problem."""
+    what, colon, _ = problem.message.partition(": ")
+    noun, space, name = what.rpartition(" ")
+    return name if colon and space and noun in _NOUNS else ""
+
+
+_NOUNS = frozenset(noun for noun, _ in _EFFECTS.values())
+
+
 def _problem(record: Record, fault: Fault) -> Problem:
     noun, effect = _EFFECTS[record.key.kind]
     message = f"{noun} {record.name}: {dotted(fault.steps)} {fault.what}. Until then, {effect}"

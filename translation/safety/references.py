@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from translation.safety.faults import Fault, Steps
+from translation.safety.faults import SECRET_REFUSED, Fault, Steps
 
 _STARTS = ("$env://", "$secret://")
 _LONGEST = max(map(len, _STARTS))
@@ -30,7 +30,7 @@ def reference_faults(value: Any, steps: Steps = ()) -> Iterator[Fault]:
         here, item = stack.pop()
         if isinstance(item, str):
             if is_reference(item):
-                yield Fault(here, _WHAT, "SecretReferenceRefused")
+                yield Fault(here, _WHAT, SECRET_REFUSED)
                 return
         elif isinstance(item, dict):
             stack.extend(((*here, name), below) for name, below in item.items())

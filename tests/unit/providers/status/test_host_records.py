@@ -8,7 +8,8 @@ from apisix_ingress.gateway.sync.observer import APPLIED, PENDING, RecordState
 from apisix_ingress.model.condition import synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import nginx_name
-from apisix_ingress.state.world import World
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.state.world import Report, World
 from apisix_ingress.wiring.status_trigger import StatusTrigger
 from providers.status.conditions import Conditions
 from tests.fakes.cluster import FakeCluster
@@ -17,6 +18,7 @@ from tests.unit.translation.nginx.objects import SERVICE, ingress
 from translation.nginx.host import _part
 from translation.nginx.options import host_key
 from translation.nginx.servers import Location
+from translation.safety.faults import UNSAFE
 
 HOST = "shop.test"
 FIRST, SECOND = ObjectKey("Ingress", "first", "one"), ObjectKey("Ingress", "second", "two")
@@ -99,3 +101,38 @@ def test_ingresses_of_a_host_are_checked_when_one_of_its_records_is_rejected_or_
         found.append(woken.taken())
     both = {FIRST: False, SECOND: False}
     assert found == [{}, {}, dict.fromkeys(both, True), {}, both, {}]
+
+
+def report(world: World, *problems: Problem) -> None:
+    """Replace the report of the host."""
+    world.reports[host_key(HOST)] = Report(0, problems)
+
+
+def test_an_ingress_reports_that_a_route_of_its_path_is_closed_and_no_other_one_does() -> None:
+    world = two_ingresses()
+    name = world.desired.of_owner(host_key(HOST))[route_of(world, "Prefix", "/a/")].name
+    closed = Problem(UNSAFE, f"route {name}: vars are too many", severity="degraded")
+    report(world, closed, Problem("PluginTwice", "a warning", severity="warning"))
+    conditions = Conditions(world, [FakeCluster()])
+    failed, other = conditions.of(FIRST), conditions.of(SECOND)
+    assert failed is not None
+    assert (failed.status, failed.message) == ("False", closed.message)
+    assert other == synced(0)
+
+
+def test_every_ingress_reports_that_its_host_cannot_be_translated() -> None:
+    world = two_ingresses()
+    report(world, Problem("TooLarge", "generates more than 32 MiB of records"))
+    found = [Conditions(world, [FakeCluster()]).of(owner) for owner in (FIRST, SECOND)]
+    assert [each.message for each in found if each] == ["generates more than 32 MiB of records"] * 2
+
+
+def test_ingresses_of_a_host_are_checked_when_it_has_problems_and_when_it_has_none_any_more() -> None:
+    world, woken = two_ingresses(), Woken()
+    trigger = StatusTrigger(Conditions(world, [FakeCluster()]), woken)
+    found = []
+    for problems in ((), (Problem("TooLarge", "is too large"),), ()):
+        report(world, *problems)
+        trigger.reported(host_key(HOST))
+        found.append(woken.taken())
+    assert found == [{}, {FIRST: True, SECOND: True}, {FIRST: False, SECOND: False}]
