@@ -91,7 +91,7 @@ def rewrites(document: object) -> Iterator[str]:
 TARGETS = ("$1", "${1}", "$1/x", "$1$2")
 
 
-@pytest.mark.parametrize("to", ["apisixroute", "ingress", "httproute"])
+@pytest.mark.parametrize("to", ["apisixroute", "httproute"])
 async def test_migrate_writes_no_path_that_chooses_another_server(to: str, cli: Cli) -> None:
     items = [
         ingress(f"shop{number}", "/api(.*)()", kind="ImplementationSpecific", use_regex="true", rewrite_target=target)

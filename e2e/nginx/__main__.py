@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--http", type=int, default=80)
     parser.add_argument("--https", type=int, default=443)
     parser.add_argument("--dns-port", type=int, default=5353, help="the gateway's resolver must be there")
-    parser.add_argument("--target", choices=("ingress", "apisixroute", "httproute"), help="replay `migrate --write`")
+    parser.add_argument("--target", choices=("apisixroute", "httproute"), help="replay `migrate --write`")
     parser.add_argument("--write", action="store_true", help="write results.json")
     asyncio.run(_main(parser.parse_args()))
 

@@ -6,18 +6,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import nginx_services
-from apisix_ingress.model.objects import ConfigMap, CustomObject, Service
+from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, Service
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
+from translation.core.scope import class_is_ours, written_class
 from translation.nginx.effects.protection.required_objects import Closing, closings
 from translation.nginx.ingress import annotation_path, findings_of, refusals
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of
 from translation.nginx.servers import build_server
-from translation.nginx.snippets import suggestions
+from translation.nginx.snippets.suggestions import Scope, suggestions
 from translation.nginx.sources import (
     Source,
     is_served,
@@ -85,6 +87,12 @@ class IngressReport:
         """The annotations that are served with a difference."""
         return tuple(each for each in self.findings if each.verdict.level == "approximate")
 
+    def why_not_served(self) -> tuple[str, ...]:
+        """Return why it, or some of its paths, respond with 503 or are not served."""
+        named = ((path.rpartition("/")[2].rstrip("]"), reason) for path, reason in self.refused)
+        reasons = (reason if name in reason else f"{name}: {reason}" for name, reason in named)
+        return (*reasons, *self.missing)
+
     def reasons(self) -> Iterator[tuple[Risk, str, str]]:
         """Yield risk, field and reason of everything that is not exact; the field of an annotation is its path."""
         yield from (("high", path, reason) for path, reason in self.refused)
@@ -126,6 +134,9 @@ class MigrationReport:
         defaults: The values that apply to paths without an annotation.
         config_read: Whether the ConfigMap is known; otherwise the defaults of ingress-nginx are assumed.
         config_map: The namespace/name of the ConfigMap in the settings; empty without one.
+        unread: Files, and Ingresses in them, that cannot be read, with the reason.
+        unchecked: Other Ingresses → why they are not part of the report, unless an IngressClass belongs to another
+            controller.
     """
 
     ingresses: tuple[IngressReport, ...]
@@ -134,6 +145,8 @@ class MigrationReport:
     defaults: tuple[tuple[str, str], ...] = ()
     config_read: bool = True
     config_map: str = ""
+    unread: tuple[str, ...] = ()
+    unchecked: Mapping[ObjectKey, str] = field(default_factory=dict)
 
     @property
     def level(self) -> Level:
@@ -150,6 +163,7 @@ def migration_report(
     *,
     read: Collection[str] = REFERRED,
     rejected: Mapping[ObjectKey, tuple[str, ...]] = _NONE,
+    unread: tuple[str, ...] = (),
 ) -> MigrationReport:
     """Return the report on the Ingresses that ingress-nginx serves.
 
@@ -160,7 +174,9 @@ def migration_report(
         nginx: Those of ingress-nginx.
         read: The kinds whose objects are known: only of these, missing ones are reported.
         rejected: Ingress → why a gateway would reject a record of its paths.
+        unread: What cannot be read, for the report.
     """
+    items = tuple(items)
     served = sorted((item for item in items if is_served(item, view, options, nginx)), key=lambda each: each.meta.key)
     reports = {item.meta.key: _ingress(item, view, options, nginx, read, rejected) for item in served}
     hosts: dict[str, None] = {}
@@ -173,7 +189,22 @@ def migration_report(
     defaults = tuple((key, config.text(key)) for key in _DEFAULTS)
     known = nginx.config_map is not None and view.get(ConfigMap, nginx.config_map) is not None
     named = "/".join(nginx.config_map[1:]) if nginx.config_map else ""
-    return MigrationReport(tuple(reports.values()), tuple(every), tuple(config.verdicts()), defaults, known, named)
+    reasons = ((item.meta.key, _why_unchecked(item, view, options, nginx)) for item in items)
+    unchecked = {key: why for key, why in reasons if why}
+    found = (tuple(reports.values()), tuple(every), tuple(config.verdicts()), defaults, known, named)
+    return MigrationReport(*found, unread, dict(sorted(unchecked.items())))
+
+
+def _why_unchecked(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> str:
+    """Return why an Ingress is not part of the report; empty if it is, or if it belongs to another controller."""
+    name = written_class(item)
+    if is_served(item, view, options, nginx) or class_is_ours(item, view, options):
+        return ""
+    if not name:
+        return "it has no class; if ingress-nginx serves it, set ingress_nginx.watch_ingress_without_class"
+    if view.get(IngressClass, ObjectKey("IngressClass", "", name)) is None:
+        return f"IngressClass {name} is unknown; if it belongs to ingress-nginx, set ingress_nginx.ingress_class"
+    return ""
 
 
 def _ingress(
@@ -192,18 +223,53 @@ def _ingress(
     by_gateway = (("spec.rules", why) for why in rejected.get(item.meta.key, ()))
     refused = (*refusals(item, builder, nginx), *stricter, *by_gateway)
     levels: list[Level] = [finding.verdict.level for finding in findings]
-    snippets = (finding.value for finding in findings if finding.annotation in SNIPPETS)
+    snippets = ((finding.annotation, finding.value) for finding in findings if finding.annotation in SNIPPETS)
+    scope = Scope(_known_variables(item), _hosts(item), _paths(item))
     return IngressReport(
         item.meta.key,
         "refused" if refused else _worst(levels),
         findings,
         refused,
-        tuple(dict.fromkeys(line for text in snippets for line in suggestions(text))),
+        tuple(dict.fromkeys(line for name, text in snippets for line in suggestions(name, text, scope))),
         (
             *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
             *_missing_services(item, view, read),
         ),
     )
+
+
+def _known_variables(item: CustomObject) -> dict[str, str]:
+    """Return the variables of ingress-nginx whose values are the same for every path of an Ingress."""
+    known = {"namespace": item.meta.namespace, "ingress_name": item.meta.name}
+    services = [mapping_in(mapping_in(path.get("backend")).get("service")) for path in _path_items(item)]
+    names = {str(service.get("name", "")) for service in services}
+    ports = {str(mapping_in(service.get("port")).get("number") or "") for service in services}
+    for name, values in (("service_name", names), ("service_port", ports)):
+        if len(values) == 1 and "" not in values:
+            known[name] = values.pop()
+    return known
+
+
+def _path_items(item: CustomObject) -> list[FrozenJson]:
+    rules = (mapping_in(mapping_in(rule).get("http")) for rule in list_in(item.spec.get("rules")))
+    return [mapping_in(path) for rule in rules for path in list_in(rule.get("paths"))]
+
+
+def _hosts(item: CustomObject) -> tuple[str, ...]:
+    hosts = (mapping_in(rule).get("host") for rule in list_in(item.spec.get("rules")))
+    return tuple(dict.fromkeys(host for host in hosts if isinstance(host, str) and host))
+
+
+def _paths(item: CustomObject) -> tuple[str, ...]:
+    """Return the paths of an Ingress as an ApisixRoute has them; nothing if one may be a regular expression."""
+    found: list[str] = []
+    for each in _path_items(item):
+        path = str(each.get("path") or "/")
+        if each.get("pathType") == "ImplementationSpecific" and path != "/":
+            return ()
+        stem = path.rstrip("/")
+        found += [path] if each.get("pathType") == "Exact" else [stem, f"{stem}/*"] if stem else ["/*"]
+    return tuple(dict.fromkeys(found))
 
 
 def _is_known(closing: Closing, read: Collection[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
+    EXIT_ERROR,
     EXIT_FOUND,
     FilesOption,
     PathsArgument,
@@ -45,9 +46,7 @@ WriteOption = Annotated[
     Path | None,
     Option("--write", metavar="DIR", help="Write native manifests to this new directory."),
 ]
-TargetOption = Annotated[
-    str, one_of(("ingress", "apisixroute", "httproute"), "--to", description="Kind of the native manifests.")
-]
+TargetOption = Annotated[str, one_of(("apisixroute", "httproute"), "--to", description="Kind of the native manifests.")]
 PreflightOption = Annotated[
     bool, Option("--preflight", help="Check the cluster instead: classes, flags, owners, load balancers, status.")
 ]
@@ -76,7 +75,8 @@ def migrate(
 
     With --preflight, the cluster is checked instead. The exit status is 1 if a check fails.
 
-    Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, 2 on an error.
+    Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused or an Ingress has an unknown
+    class, 2 on an error or if a file or an Ingress in it cannot be read.
 
     Examples:
         apisix-ingress migrate manifests/ -o html > report.html
@@ -86,13 +86,19 @@ def migrate(
     if preflight:
         _preflight(_enabled(connection.settings(), config_map), output, given, connection)
     settings = _enabled(offline_settings(connection.config) if given else connection.settings(), config_map)
-    world, options = _of_files(given, settings) if given else _of_api(settings, connection)
-    report = _report(world, options)
+    unread: tuple[str, ...] = ()
+    if given:
+        world, options, unread = _of_files(given, settings)
+    else:
+        world, options = _of_api(settings, connection)
+    report = _report(world, options, unread)
     _print(report, output)
-    closed = write is not None and _write(world, options, write, to)
-    raise SystemExit(
-        EXIT_REFUSED if closed else {"refused": EXIT_REFUSED, "approximate": EXIT_FOUND}.get(report.level, 0)
-    )
+    closed = write is not None and _write(world, options, report, write, to)
+    if report.unread:
+        raise SystemExit(EXIT_ERROR)
+    if closed or report.unchecked:
+        raise SystemExit(EXIT_REFUSED)
+    raise SystemExit({"refused": EXIT_REFUSED, "approximate": EXIT_FOUND}.get(report.level, 0))
 
 
 def _enabled(settings: Settings, config_map: str) -> Settings:
@@ -105,8 +111,11 @@ def _enabled(settings: Settings, config_map: str) -> Settings:
     return settings.model_copy(update={"ingress_nginx": settings.ingress_nginx.model_copy(update=changes)})
 
 
-def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options]:
-    """Return the objects of manifests; files often lack the class, so one with the default name is assumed."""
+def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options, tuple[str, ...]]:
+    """Return the objects of manifests, and what cannot be read.
+
+    Files often lack the class, so one with the default name is assumed.
+    """
     from apisix_ingress.diagnostics.collect.offline import stored
     from apisix_ingress.kube.manifests.loader import load
     from apisix_ingress.model.objects import IngressClass, Meta
@@ -116,9 +125,9 @@ def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options]:
     nginx = options.nginx
     assert nginx is not None
     loaded = load(paths)
-    print_stderr(f"error: {error}" for error in loaded.errors)
     named = IngressClass(Meta("IngressClass", "", nginx.ingress_class), nginx.controller_class)
-    return stored([named, *loaded.objects], options), options
+    unread = tuple(map(str, (*loaded.errors, *(each for each in loaded.unread if "Ingress" in each.message))))
+    return stored([named, *loaded.objects], options), options, unread
 
 
 def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]:
@@ -137,7 +146,7 @@ def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]
     return found.world, found.options
 
 
-def _report(world: World, options: Options) -> MigrationReport:
+def _report(world: World, options: Options, unread: tuple[str, ...]) -> MigrationReport:
     from apisix_ingress.diagnostics.collect.rejected_records import rejected_records
     from apisix_ingress.webhook.schemas.published import published_book
     from translation.nginx.migration import REFERRED, migration_report
@@ -146,7 +155,7 @@ def _report(world: World, options: Options) -> MigrationReport:
     assert nginx is not None
     read = [kind for kind in REFERRED if any(True for _ in world.stores[kind].values())]
     rejected = rejected_records(items, world, options, nginx, published_book())
-    return migration_report(items, world.view(), options, nginx, read=read, rejected=rejected)
+    return migration_report(items, world.view(), options, nginx, read=read, rejected=rejected, unread=unread)
 
 
 def _ingresses(world: World) -> list[CustomObject]:
@@ -155,13 +164,15 @@ def _ingresses(world: World) -> list[CustomObject]:
     return [item for item in world.stores["Ingress"].values() if isinstance(item, CustomObject)]
 
 
-def _write(world: World, options: Options, folder: Path, target: str) -> bool:
+def _write(world: World, options: Options, report: MigrationReport, folder: Path, target: str) -> bool:
     """Write the native manifests; return whether a path is closed or a setting is missing."""
     from apisix_ingress.diagnostics.reports.native_files import DIFFERENCES, write_files
     from translation.nginx.native.write import TARGETS, native_manifests
 
     assert options.nginx is not None
-    found = native_manifests(_ingresses(world), world.view(), options, options.nginx, TARGETS[target])
+    refused = {each.key: "; ".join(each.why_not_served()) for each in report.ingresses if any(each.why_not_served())}
+    items = _ingresses(world)
+    found = native_manifests(items, world.view(), options, options.nginx, TARGETS[target], refused=refused)
     try:
         files = write_files(found, folder)
     except FileExistsError:
@@ -169,8 +180,9 @@ def _write(world: World, options: Options, folder: Path, target: str) -> bool:
     except OSError as error:
         fail(f"--write {folder}: {error.strerror}")
     counts = Counter(each.effect for each in found.notes)
-    parts = ", ".join(f"{effect}: {count}" for effect, count in sorted(counts.items())) or "no differences"
-    print_stderr([f"wrote {len(files)} files to {folder}; {parts}; see {folder / DIFFERENCES}"])
+    effects = ", ".join(f"{effect}: {count}" for effect, count in sorted(counts.items()))
+    summary = effects or ("no differences" if found.hosts else "no hosts")
+    print_stderr([f"wrote {len(files)} files to {folder}; {summary}; see {folder / DIFFERENCES}"])
     return bool(counts["closed"] or counts["not written"])
 
 

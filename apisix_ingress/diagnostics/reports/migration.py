@@ -64,6 +64,8 @@ def as_json(report: MigrationReport) -> JsonObject:
         "configMapRead": report.config_read,
         "config": [{"key": key, "verdict": each.level, "reason": each.reason} for key, each in report.config],
         "defaults": dict(report.defaults),
+        "unread": list(report.unread),
+        "unchecked": [{"ingress": str(key), "reason": why} for key, why in report.unchecked.items()],
         "nextSteps": list(_next_steps(report)),
     }
 
@@ -120,6 +122,10 @@ def _items(lines: list[str]) -> Iterator[str]:
 def _sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield title and lines of each section; an indented line belongs to the one above it."""
     yield "", _summary(report)
+    if report.unread:
+        yield f"Not read ({len(report.unread)})", report.unread
+    if report.unchecked:
+        yield f"Not part of this report ({len(report.unchecked)})", _grouped(_unchecked(report))
     if report.ingresses:
         yield "What to do, in this order", [f"{number}. {step}" for number, step in enumerate(_next_steps(report), 1)]
     for risk, title in _TITLES.items():
@@ -183,6 +189,13 @@ def _by_reason(report: MigrationReport, wanted: Risk) -> _Groups:
     return {text: tuple(keys) for text, keys in found.items()}
 
 
+def _unchecked(report: MigrationReport) -> _Groups:
+    found: dict[str, list[ObjectKey]] = {}
+    for key, why in report.unchecked.items():
+        found.setdefault(why, []).append(key)
+    return found
+
+
 def _missing(report: MigrationReport) -> _Groups:
     found: dict[str, list[ObjectKey]] = {}
     for each in report.ingresses:
@@ -210,8 +223,9 @@ def _notes(host: HostReport) -> Iterator[str]:
 
 def _summary(report: MigrationReport) -> Iterator[str]:
     if not report.ingresses:
-        yield "No Ingress belongs to ingress-nginx: no IngressClass of the Ingresses has its controller."
-        yield "Set ingress_nginx.ingress_class, controller_class or watch_ingress_without_class as in its flags."
+        yield "The report covers no Ingress: no Ingress that was read belongs to ingress-nginx."
+        if report.unchecked or not report.unread:
+            yield "Set ingress_nginx.ingress_class, controller_class or watch_ingress_without_class as in its flags."
         return
     counts = Counter(each.level for each in report.ingresses)
     exact = counts["exact"] + counts["no effect"]

@@ -95,7 +95,7 @@ _CHOICES = {
 
 
 def choice(branches: Any, error: ValidationError) -> str:
-    """Return the mistake in a choice between options, or between types; empty if it is no such choice."""
+    """Return the mistake in a choice between options, or between types; empty for any other error."""
     template = next((text for kind, text in _CHOICES.items() if isinstance(error.kind, kind)), "")
     if not template or not isinstance(branches, list) or not all(isinstance(each, dict) for each in branches):
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.fakes.kube.apiserver import Fault
@@ -73,6 +74,42 @@ def test_an_address_of_a_config_map_has_a_namespace(cli: Cli) -> None:
     got = cli("migrate", "shop.yaml", "--config-map", "nginx")
 
     assert (got.returncode, "must be NAMESPACE/NAME" in got.stderr) == (2, True)
+
+
+async def test_an_ingress_that_cannot_be_read_is_an_error_after_the_report(cli: Cli) -> None:
+    cli.write("old.yaml", f"{SHOP}---\napiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {{name: old}}\n")
+
+    status, got = await cli.json("migrate", "old.yaml")
+
+    assert (status, len(got["ingresses"])) == (2, 1)
+    (unread,) = got["unread"]
+    assert unread.endswith("Kubernetes 1.22 removed this version; convert it to networking.k8s.io/v1")
+
+
+async def test_an_ingress_without_a_class_keeps_the_exit_status_from_being_zero(cli: Cli) -> None:
+    cli.write("shop.yaml", SHOP.replace("  ingressClassName: nginx\n", ""))
+    status, got = await cli.json("migrate", "shop.yaml")
+    assert (status, [each["ingress"]["name"] for each in got["unchecked"]]) == (3, ["shop"])
+
+
+REFUSED = SHOP.replace("affinity: cookie", 'configuration-snippet: "return 301 /x;"')
+
+
+def test_hosts_that_are_not_served_are_among_the_differences(cli: Cli) -> None:
+    cli.write("shop.yaml", REFUSED)
+    got = cli("migrate", "shop.yaml", "--write", "out")
+    text = (cli.folder / "out" / "DIFFERENCES.md").read_text()
+    assert (got.returncode, "not written: 1" in got.stderr, "| shop.test | none |  | 1 |  |" in text) == (3, True, True)
+
+
+def test_a_host_whose_paths_respond_with_503_is_closed(cli: Cli) -> None:
+    data = {"allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}
+    config = json.dumps(plain("ConfigMap", "nginx", data=data))
+    cli.write("shop.yaml", f"{REFUSED}---\n{config}\n")
+    got = cli("migrate", "shop.yaml", "--config-map", "default/nginx", "--write", "out")
+    text = (cli.folder / "out" / "DIFFERENCES.md").read_text()
+    assert (got.returncode, "1 hosts: 1 with closed paths" in text) == (3, True)
+    assert "configuration-snippet" in text.partition("## Closed")[2].partition("##")[0]
 
 
 def test_native_manifests_and_their_differences_are_written(cli: Cli) -> None:

@@ -1,6 +1,6 @@
 """A location as one route: the steps of the provider become plugins with conditions.
 
-An Ingress and an HTTPRoute have one action for each path, while the provider has a route for each response. The order
+An HTTPRoute has one action for each path, while the provider has a route for each response. The order
 of the gateway's phases is that of nginx: redirects and preflights first, then addresses, then the backend.
 """
 
@@ -57,12 +57,12 @@ class _Merge:
     cases: list[tuple[tuple[Var, ...], tuple[Share, ...]]] = field(default_factory=list)
 
 
-def merged(place: Place, *, scheme: str = "") -> Merged:
-    """Return the action of a location for requests with a scheme; without a scheme, for both."""
+def merged(place: Place, *, scheme: str) -> Merged:
+    """Return the action of a location for requests with a scheme."""
     if any(each[0] in ("OR", "AND") for step in place.steps for each in step.when):
         return Merged(CLOSED, closed="use-forwarded-headers: conditions on forwarded schemes need --to apisixroute")
-    of_place = [_without(step, "host") for step in place.steps]
-    steps = [_without(step, "scheme") for step in _of_scheme(of_place, scheme)] if scheme else _of_both(of_place)
+    of_place = (_without(step, "host") for step in place.steps)
+    steps = [_without(step, "scheme") for step in _of_scheme(of_place, scheme)]
     *earlier, last = _until_unconditional(steps)
     plain = plain_plugins(last.plugins)
     if plain.closed:
@@ -73,8 +73,6 @@ def merged(place: Place, *, scheme: str = "") -> Merged:
             return Merged(CLOSED, closed=why)
     while found.cases and found.cases[-1][1] == last.shares:
         found.cases.pop()
-    if not scheme:
-        _join(found, of_place)
     if any(host.startswith("*.") for host in place.hosts):
         found.differs[_LABELS] = None
     cases, differs = tuple(found.cases), tuple(found.differs)
@@ -90,16 +88,6 @@ def _of_scheme(steps: Iterable[Step], scheme: str) -> Iterator[Step]:
         asked = [each[2] for each in step.when if each[0] == "scheme"]
         if not asked or scheme in asked:
             yield step
-
-
-def _is_plain(step: Step) -> bool:
-    return ("scheme", "==", "http") in map(tuple, step.when)
-
-
-def _of_both(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps of https, and the redirect of http to it."""
-    redirects = [step for step in steps if _REDIRECT in step.plugins and _is_plain(step)]
-    return [*redirects, *(_without(step, "scheme") for step in _of_scheme(steps, "https"))]
 
 
 def _until_unconditional(steps: Sequence[Step]) -> list[Step]:
@@ -174,22 +162,3 @@ def _as_workflow(found: _Merge) -> None:
     abort = found.plugins.pop(_ANSWER)["abort"]
     conditions: list[Any] = abort.get("vars", [[_ALWAYS]])[0]
     _return(found, conditions, abort["http_status"])
-
-
-def _join(found: _Merge, steps: Sequence[Step]) -> None:
-    """Replace what differs between http and https by variables."""
-    plain = next((step for step in steps if step.shares and _is_plain(step)), None)
-    if plain is None or _REWRITE not in found.plugins:
-        return
-    rewrite = found.plugins[_REWRITE]
-    headers = dict(rewrite["headers"]["set"])
-    other = plain.plugins[_REWRITE]["headers"]["set"]
-    for name, value in tuple(headers.items()):
-        if (other.get(name), value) == ("http", "https"):
-            headers[name] = "$scheme"
-        elif other.get(name) != value:
-            del headers[name]
-            found.differs[f"{name} is not set, since it differs between http and https"] = None
-    found.plugins[_REWRITE] = {**rewrite, "headers": {**rewrite["headers"], "set": headers}}
-    if found.plugins.get(_RESPONSE) != plain.plugins.get(_RESPONSE):
-        found.differs["Strict-Transport-Security is also sent by http, where browsers ignore it"] = None

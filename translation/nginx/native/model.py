@@ -13,7 +13,7 @@ from apisix_ingress.state.claims import UpstreamClaim
 Var: TypeAlias = Sequence[Any]
 """A condition of a route record."""
 
-Target: TypeAlias = Literal["ingress", "apisixroute", "httproute"]
+Target: TypeAlias = Literal["apisixroute", "httproute"]
 
 PathKind: TypeAlias = Literal["Exact", "Prefix", "Pattern", "Error"]
 """`Error`: requests for which the evaluation of a pattern fails, so that the path responds with 500."""

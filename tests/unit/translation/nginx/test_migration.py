@@ -43,7 +43,10 @@ def test_a_snippet_gets_a_suggestion_for_each_directive() -> None:
 
     got = report(ingress("bad", ("/c", "Prefix"), configuration_snippet=snippet))
 
-    assert [line.partition(":")[0] for line in got.ingresses[0].suggestions] == ["more_set_headers", "sub_filter"]
+    assert [line.partition("`: ")[0] for line in got.ingresses[0].suggestions] == [
+        "`more_set_headers 'X: 1';",
+        "`sub_filter a b;",
+    ]
 
 
 def test_the_risk_says_what_needs_attention() -> None:
@@ -133,6 +136,22 @@ def test_the_counts_of_the_document_are_those_of_all_ingresses() -> None:
 
     assert got["counts"] == {"exact": 2, "approximate": 0, "refused": 1, "no effect": 1}
     assert sum(got["counts"].values()) == len(got["ingresses"])
+
+
+def test_ingresses_without_a_known_class_are_listed_and_those_of_others_are_not() -> None:
+    classless, unknown, foreign = (ingress(name, ("/", "Prefix")) for name in ("none", "unknown", "other"))
+    del classless["spec"]["ingressClassName"]
+    unknown["spec"]["ingressClassName"] = "unheard"
+    foreign["spec"]["ingressClassName"] = "traefik"
+    traefik = {"kind": "IngressClass", "metadata": {"name": "traefik"}, "spec": {"controller": "traefik.io/x"}}
+
+    got = report(classless, unknown, foreign, traefik)
+
+    assert {key.name: why.partition(";")[0] for key, why in got.unchecked.items()} == {
+        "none": "it has no class",
+        "unknown": "IngressClass unheard is unknown",
+    }
+    assert "Not part of this report (2):" in "\n".join(text_lines(got))
 
 
 def test_without_ingresses_of_the_class_the_report_says_what_to_set() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,6 @@ from apisix_ingress.model.json import JsonObject
 from translation.nginx.native.merging import Merged, merged
 from translation.nginx.native.model import Effect, HostPlan, Note, Place, Share, Var, Written
 from translation.nginx.native.objects.apisix_route import plugin_list
-from translation.nginx.native.objects.ingress import NO_SERVICE, whole_host_missing
 from translation.nginx.native.objects.names import manifest, object_name
 from translation.nginx.native.objects.tls import SELF_SIGNED
 from translation.nginx.native.objects.upstreams import Upstreams
@@ -29,12 +28,20 @@ _WEBSOCKET = (
     "WebSocket: set appProtocol: kubernetes.io/ws on the port of the Service if clients use it; ingress-nginx needs no"
     " setting"
 )
+_NO_SERVICE = "none of the Services of the host exists, and the object needs one; create it, or use --to apisixroute"
+_LEFT_OUT = "; the whole host is skipped, because a less specific path would receive these requests"
 _CLIENT = "auth-tls-secret: certificates of clients are a setting of the Gateway (tls.frontend), not of a host"
 
 
 def write_http_routes(plan: HostPlan, upstreams: Upstreams, ingress_class: str) -> Written:
     """Return the ListenerSet, HTTPRoutes, ApisixPluginConfigs and ReferenceGrants of a host."""
     return _Writer(plan, upstreams, ingress_class).written()
+
+
+def _whole_host_missing(notes: Iterable[Note]) -> Written | None:
+    """Return only notes if a path cannot be written: a less specific path of the host would receive its requests."""
+    missing = [replace(each, reason=f"{each.reason}{_LEFT_OUT}") for each in notes if each.effect == "not written"]
+    return Written((), tuple(missing)) if missing else None
 
 
 def gateway() -> JsonObject:
@@ -67,7 +74,7 @@ class _Writer:
             merge = partial(_closed if asking else merged, scheme=scheme)
             paths = joined_paths(self.plan.places, merge)
             routes += self._routes(scheme, list(paths))
-        if missing := whole_host_missing(self.notes):
+        if missing := _whole_host_missing(self.notes):
             return missing
         if not secured and self.plan.host != CATCH_ALL:
             self.notes[Note(self.plan.host, "", "differs", SELF_SIGNED)] = None
@@ -141,7 +148,7 @@ class _Writer:
         spare = self.plan.any_backend(path.place)
         shares = action.shares or ((spare,) if spare else ())
         if not shares:
-            self._note(path, "not written", NO_SERVICE)
+            self._note(path, "not written", _NO_SERVICE)
             return
         for when, chosen in (*action.cases, ((), shares)):
             yield self._rule(path, action, when, chosen)

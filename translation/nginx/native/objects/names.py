@@ -5,7 +5,6 @@ from __future__ import annotations
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.options import CATCH_ALL
 
-_VERSIONS = {"Ingress": "networking.k8s.io/v1", "HTTPRoute": "gateway.networking.k8s.io/v1"}
 _GATEWAY = "gateway.networking.k8s.io/v1"
 _NATIVE = "apisix.apache.org/v2"
 
@@ -17,9 +16,8 @@ def object_name(host: str) -> str:
 
 def manifest(kind: str, namespace: str, name: str, spec: JsonObject, **metadata: JsonObject) -> JsonObject:
     """Return an object."""
-    version = _VERSIONS.get(kind, _NATIVE if kind.startswith("Apisix") else _GATEWAY)
     return {
-        "apiVersion": version,
+        "apiVersion": _NATIVE if kind.startswith("Apisix") else _GATEWAY,
         "kind": kind,
         "metadata": {"name": name, "namespace": namespace, **metadata},
         "spec": spec,

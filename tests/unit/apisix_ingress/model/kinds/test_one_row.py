@@ -58,7 +58,6 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "translation/nginx/effects/destinations.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/nginx/native/objects/apisix_route.py": ({"ApisixPluginConfig", "ApisixRoute"}, "writes manifests"),
     "translation/nginx/native/objects/http_route.py": ({"ApisixPluginConfig"}, "writes manifests"),
-    "translation/nginx/native/objects/ingress.py": ({"ApisixPluginConfig", "Ingress"}, "writes manifests"),
     "translation/nginx/native/objects/names.py": ({"Ingress"}, "writes manifests"),
     "translation/nginx/native/objects/tls.py": ({"ApisixTls"}, "writes manifests"),
     "translation/nginx/native/objects/upstreams.py": ({"ApisixUpstream"}, "writes manifests"),

@@ -10,7 +10,6 @@ from apisix_ingress.model.json import FrozenJson
 from tests.unit.translation.nginx.native.written import served, written
 from tests.unit.translation.nginx.objects import ingress, translated
 from tests.unit.translation.objects import pem
-from translation.nginx.native.model import Target
 
 CA = {
     "kind": "Secret",
@@ -101,9 +100,8 @@ def test_other_pages_are_addresses_that_clients_get_as_they_are(page: str, want:
     assert all({name: body["plugins"].get(name) for name in want} == want for body in refusals)
 
 
-@pytest.mark.parametrize("target", ["apisixroute", "ingress"])
-def test_manifests_refuse_clients_without_a_certificate_instead_of_showing_the_page(target: Target) -> None:
-    found = written(target, with_page(("/", "Prefix")), CA)
+def test_manifests_refuse_clients_without_a_certificate_instead_of_showing_the_page() -> None:
+    found = written("apisixroute", with_page(("/", "Prefix")), CA)
 
     texts = [str(record.body) for record in served(found, CA).records if "'ssl_client_verify'" in str(record.body)]
     assert texts

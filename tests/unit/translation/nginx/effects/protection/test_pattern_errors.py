@@ -9,7 +9,6 @@ import pytest
 from tests.unit.translation.nginx.host.bodies import SECRET, routes, status
 from tests.unit.translation.nginx.native.written import notes, served, written
 from tests.unit.translation.nginx.objects import ingress, translated
-from translation.nginx.native.model import Target
 
 NESTED = "/secure/((a|b)(/)?)*$"
 USERS = {"kind": "Secret", "metadata": {"name": "users", "namespace": "shop"}, "data": {"auth": "dTp7U0hBfXg="}}
@@ -62,11 +61,10 @@ def test_a_host_without_regular_expressions_has_no_further_route() -> None:
     assert not any(status(body) == 500 for body in got)
 
 
-@pytest.mark.parametrize("target", ["ingress", "httproute"])
-def test_manifests_with_one_rule_for_each_path_note_what_is_missing(target: Target) -> None:
+def test_manifests_with_one_rule_for_each_path_note_what_is_missing() -> None:
     given = ingress("web", ("/secure/(a+/?)*$", "ImplementationSpecific"), use_regex="true", limit_rps="1")
 
-    found = written(target, given, SECRET)
+    found = written("httproute", given, SECRET)
 
     assert sum(reason.startswith("use-regex: ") for reason in notes(found, "differs")) == 1
     assert served(found).records

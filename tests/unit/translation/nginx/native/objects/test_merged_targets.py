@@ -1,4 +1,4 @@
-"""Ingresses and HTTPRoutes for hosts of ingress-nginx: one action for each path."""
+"""HTTPRoutes for hosts of ingress-nginx: one action for each path."""
 
 from __future__ import annotations
 
@@ -8,76 +8,67 @@ import pytest
 
 from tests.unit.translation.nginx.native.written import kinds, notes, served, written
 from tests.unit.translation.nginx.objects import SERVICE, ingress
-from translation.nginx.native.model import Target
 from translation.nginx.native.write import Manifests
 
-BOTH = pytest.mark.parametrize("target", ["ingress", "httproute"])
 
-
-def routes(target: Target, *objects: dict[str, Any]) -> list[dict[str, Any]]:
+def routes(*objects: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the route records of the manifests with their plugins; the guards of a Gateway are not among them."""
-    outcome = served(written(target, *objects))
+    outcome = served(written("httproute", *objects))
     assert [str(problem) for _, problem in outcome.problems if problem.severity == "error"] == []
     configs = {each.key.id: each.body["plugins"] for each in outcome.records if each.key.kind == "plugin_configs"}
     bodies = [each.body for each in outcome.records if each.key.kind == "routes" and "upstream_id" in each.body]
     return [{**body, "plugins": configs.get(body.get("plugin_config_id", ""), {})} for body in bodies]
 
 
-@BOTH
-def test_a_path_has_what_the_provider_adds_by_default(target: Target) -> None:
-    got = routes(target, ingress("web", ("/foo", "Prefix")))
+def test_a_path_has_what_the_provider_adds_by_default() -> None:
+    got = routes(ingress("web", ("/foo", "Prefix")))
 
     (body,) = (body for body in got if "/foo/*" in body["uris"])
     assert body["plugins"]["client-control"] == {"max_body_size": 1048576}
-    assert body["plugins"]["proxy-rewrite"]["headers"]["set"]["X-Forwarded-Scheme"] in ("http", "$scheme")
+    assert body["plugins"]["proxy-rewrite"]["headers"]["set"]["X-Forwarded-Scheme"] == "http"
     assert "/foo" in body["uris"]
 
 
-@BOTH
-def test_requests_that_match_no_path_get_404(target: Target) -> None:
-    got = routes(target, ingress("web", ("/foo", "Prefix")))
+def test_requests_that_match_no_path_get_404() -> None:
+    got = routes(ingress("web", ("/foo", "Prefix")))
 
     (body,) = (body for body in got if "/*" in body["uris"])
     assert body["plugins"]["fault-injection"]["abort"]["http_status"] == 404
 
 
 def test_the_redirect_of_the_root_does_not_compete_with_the_paths_below_it() -> None:
-    got = routes("ingress", ingress("web", ("/", "Prefix"), app_root="/app"))
+    got = routes(ingress("web", ("/", "Prefix"), app_root="/app"))
 
     assert sorted(tuple(body["uris"]) for body in got) == [("/",), ("/*",)]
 
 
-@BOTH
-def test_an_address_list_is_kept(target: Target) -> None:
-    got = routes(target, ingress("web", ("/", "Prefix"), whitelist_source_range="10.0.0.0/8"))
+def test_an_address_list_is_kept() -> None:
+    got = routes(ingress("web", ("/", "Prefix"), whitelist_source_range="10.0.0.0/8"))
 
     rule = {"case": [["remote_addr", "!", "ipmatch", ["10.0.0.0/8"]]], "actions": [["return", {"code": 403}]]}
     assert all(body["plugins"]["workflow"] == {"rules": [rule]} for body in got)
 
 
-@BOTH
-def test_a_path_without_its_protection_is_closed(target: Target) -> None:
+def test_a_path_without_its_protection_is_closed() -> None:
     users = {"kind": "Secret", "metadata": {"name": "users", "namespace": "shop"}, "data": {"auth": "dTp7U0hBfXg="}}
     guarded = ingress("web", ("/admin", "Prefix"), auth_type="basic", auth_secret="users")
 
-    got = routes(target, guarded, ingress("plain", ("/", "Prefix"), age=1), users)
+    got = routes(guarded, ingress("plain", ("/", "Prefix"), age=1), users)
 
     (body,) = (body for body in got if "/admin" in body["uris"])
     assert body["plugins"] == {"fault-injection": {"abort": {"http_status": 503}}}
 
 
-@BOTH
-def test_a_preflight_takes_precedence_over_an_address_list(target: Target) -> None:
-    got = routes(target, ingress("web", ("/", "Prefix"), enable_cors="true", whitelist_source_range="10.0.0.0/8"))
+def test_a_preflight_takes_precedence_over_an_address_list() -> None:
+    got = routes(ingress("web", ("/", "Prefix"), enable_cors="true", whitelist_source_range="10.0.0.0/8"))
 
     abort = got[0]["plugins"]["fault-injection"]["abort"]
     assert (abort["http_status"], abort["vars"]) == (204, [[["request_method", "==", "OPTIONS"]]])
     assert got[0]["plugins"]["workflow"]
 
 
-@BOTH
-def test_settings_of_the_backend_become_those_of_its_service(target: Target) -> None:
-    found = written(target, ingress("web", ("/", "Prefix"), proxy_read_timeout="5", upstream_hash_by="$uri"))
+def test_settings_of_the_backend_become_those_of_its_service() -> None:
+    found = written("httproute", ingress("web", ("/", "Prefix"), proxy_read_timeout="5", upstream_hash_by="$uri"))
 
     (upstream,) = (item for item in found.shared if item["kind"] == "ApisixUpstream")
     (level,) = upstream["spec"]["portLevelSettings"]
@@ -85,37 +76,14 @@ def test_settings_of_the_backend_become_those_of_its_service(target: Target) -> 
     assert level["loadbalancer"] == {"type": "chash", "hashOn": "vars", "key": "uri"}
 
 
-@BOTH
-def test_a_pattern_matches_from_the_start_in_any_case(target: Target) -> None:
+def test_a_pattern_matches_from_the_start_in_any_case() -> None:
     import re
 
-    got = routes(target, ingress("web", ("/v[0-9]+", "ImplementationSpecific"), use_regex="true"))
+    got = routes(ingress("web", ("/v[0-9]+", "ImplementationSpecific"), use_regex="true"))
 
     patterns = [body["vars"][-1][2] for body in got if body.get("vars") and body["vars"][-1][0] == "uri"]
     matching = [pattern for pattern in patterns if re.search(pattern, "/V1/x") and not re.search(pattern, "/x/v1")]
     assert len(matching) == 1
-
-
-def test_an_ingress_cannot_express_every_pattern_and_leaves_the_host_out() -> None:
-    found = written(
-        "ingress",
-        ingress("web", ("/a|/b", "ImplementationSpecific"), use_regex="true"),
-        ingress("plain", ("/", "Prefix"), age=1),
-    )
-
-    assert found.hosts["shop.test"] == ()
-    assert any("the whole host is skipped" in reason for reason in notes(found, "not written"))
-
-
-def test_a_canary_of_an_ingress_gets_no_requests_and_that_is_noted() -> None:
-    new = {"kind": "Service", "metadata": {"name": "new", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]}}
-    canary = ingress("canary", ("/", "Prefix"), service="new", age=1, canary="true", canary_weight="20")
-
-    found = written("ingress", ingress("web", ("/", "Prefix")), canary, new)
-
-    assert any("canary" in reason for reason in notes(found, "differs"))
-    (native,) = (item for item in found.hosts["shop.test"] if item["kind"] == "Ingress")
-    assert native["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"] == "web"
 
 
 def test_an_http_route_keeps_headers_and_weights_of_a_canary() -> None:
@@ -151,14 +119,13 @@ def test_a_canary_of_another_namespace_needs_http_routes(share: dict[str, Any]) 
     new = {"kind": "Service", "metadata": {"name": "new", "namespace": "team"}, "spec": {"ports": [{"port": 80}]}}
 
     granted = written("httproute", ingress("web", ("/", "Prefix")), canary, new)
-    others = [written(target, ingress("web", ("/", "Prefix")), canary, new) for target in ("apisixroute", "ingress")]
+    found = written("apisixroute", ingress("web", ("/", "Prefix")), canary, new)
 
     named = {(each["name"], each.get("namespace")) for rule in _rules(granted) for each in rule["backendRefs"]}
     assert ("new", "team") in named
-    for found in others:
-        assert any("canary" in reason for reason in notes(found, "differs"))
-        assert all(item["metadata"].get("namespace") == "shop" for item in found.hosts["shop.test"])
-        assert "'new'" not in str(found.hosts["shop.test"])
+    assert any("canary" in reason for reason in notes(found, "differs"))
+    assert all(item["metadata"].get("namespace") == "shop" for item in found.hosts["shop.test"])
+    assert "'new'" not in str(found.hosts["shop.test"])
 
 
 def _rules(found: Manifests) -> list[Any]:
@@ -172,7 +139,7 @@ def test_listeners_of_a_host_are_in_a_listener_set() -> None:
 
 
 def test_requests_for_any_host_reach_the_routes_of_every_namespace() -> None:
-    got = routes("httproute", ingress("web", ("/foo", "Prefix"), host=""))
+    got = routes(ingress("web", ("/foo", "Prefix"), host=""))
 
     assert any("/foo/*" in body["uris"] for body in got)
 

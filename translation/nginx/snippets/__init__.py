@@ -1,0 +1,1 @@
+"""Replacements of snippets: nginx configuration in annotations, which is read and never executed."""

@@ -1,0 +1,251 @@
+"""What replaces one directive: an annotation, a plugin with its configuration, or nothing because it is not needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
+from apisix_ingress.model.json import JsonObject
+from translation.plugins.rewrites import rewrite
+
+_SECONDS = ValuePattern(r"[0-9]+s")
+_VARIABLE = TextPattern(r"\$\{?([A-Za-z0-9_]+)\}?")
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+_RENAMED = {
+    "best_http_host": "http_host",
+    "pass_access_scheme": "scheme",
+    "pass_port": "server_port",
+    "req_id": "request_id",
+    "the_real_ip": "remote_addr",
+}
+"""Variables of ingress-nginx → those of the gateway with the same value."""
+_MISSING = frozenset(
+    {"escaped_request_uri", "location_path", "proxy_alternative_upstream_name", "proxy_upstream_name", "service_name"}
+    | {"ingress_name", "namespace", "redirect_to_https", "service_port", "connection_upgrade"}
+)
+"""Variables that only the configuration of ingress-nginx has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What replaces a directive.
+
+    Attributes:
+        text: What to do, as the end of a sentence.
+        plugins: The plugins that do it; empty if it is an annotation, is not needed or has no equivalent.
+        is_needed: Whether there is something to do at all.
+    """
+
+    text: str
+    plugins: Mapping[str, JsonObject] = field(default_factory=dict)
+    is_needed: bool = True
+
+
+Values: TypeAlias = Mapping[str, str]
+"""Variables of ingress-nginx whose values are known, such as `namespace`."""
+
+
+def replacement_of(words: list[str], known: Values) -> Replacement:
+    """Return the replacement of a directive, for all requests of an Ingress."""
+    name, *given = words
+    if why := _not_needed(words):
+        return Replacement(why, is_needed=False)
+    values = [_substituted(each, known) for each in given]
+    if missing := _unknown_variable(values):
+        return Replacement(f"no equivalent: the gateway has no variable ${missing}; write the value itself")
+    if name in _ANNOTATIONS and values:
+        return Replacement(f"the annotation {_ANNOTATIONS[name]}: {_quoted(values[0])}")
+    maker = _MAKERS.get(name)
+    found = maker(values) if maker else None
+    return found or Replacement("no equivalent annotation; look for a plugin")
+
+
+def _substituted(text: str, known: Values) -> str:
+    """Return a value with known variables replaced by their values, and renamed ones by their names."""
+
+    def value(found: object) -> str:
+        name = found[1]  # type: ignore[index]
+        return known.get(name) or f"${_RENAMED.get(name, name)}"
+
+    return _VARIABLE.sub(value, text)
+
+
+def _unknown_variable(values: list[str]) -> str:
+    names = (found[1] for value in values for found in _VARIABLE.finditer(value))
+    return next((name for name in names if name in _MISSING), "")
+
+
+def _not_needed(words: list[str]) -> str:
+    name, *values = words
+    header = values[0].lower() if values else ""
+    if name in ("proxy_set_header", "grpc_set_header") and len(values) > 1:
+        if header in ("upgrade", "connection"):
+            return "not needed: the gateway passes WebSocket connections"
+        if (header, values[1]) in _SENT_ANYWAY:
+            return "not needed: the gateway sends this header"
+    return "not needed: the gateway uses HTTP/1.1" if name == "proxy_http_version" else ""
+
+
+_SENT_ANYWAY = {
+    ("host", "$host"),
+    ("host", "$http_host"),
+    ("host", "$best_http_host"),
+    ("x-real-ip", "$remote_addr"),
+    ("x-forwarded-proto", "$scheme"),
+    ("x-forwarded-host", "$host"),
+    ("x-forwarded-host", "$http_host"),
+    ("x-forwarded-host", "$best_http_host"),
+    ("x-forwarded-for", "$remote_addr"),
+    ("x-forwarded-for", "$proxy_add_x_forwarded_for"),
+}
+"""Headers that backends get without a snippet."""
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text[:-1] if _SECONDS.fits(text) else text, ensure_ascii=False)
+
+
+def described(plugins: Mapping[str, JsonObject]) -> str:
+    """Return plugins as a part of a sentence."""
+    parts = (f"the plugin {name} with {json.dumps(config, ensure_ascii=False)}" for name, config in plugins.items())
+    return " and ".join(parts)
+
+
+def _plugin(name: str, config: JsonObject) -> Replacement:
+    return Replacement(described({name: config}), {name: config})
+
+
+def _set_response(values: list[str]) -> Replacement | None:
+    if len(values) < 2:
+        return None
+    config: JsonObject = {"headers": {"add": [f"{values[0]}: {values[1]}"]}}
+    return _plugin("response-rewrite", config if "always" in values[2:] else config | {"vars": _SUCCESSES})
+
+
+_SUCCESSES = [["status", "in", [200, 201, 204, 206, 301, 302, 303, 304, 307, 308]]]
+"""Responses that get headers of `add_header` without `always`."""
+
+
+def _pairs(values: list[str]) -> dict[str, str]:
+    if any(text.startswith("-") for text in values):
+        return {}  # an option restricts the directive to a status or content type
+    pairs = dict(text.split(":", 1) for text in values if ":" in text)
+    return {name.strip(): text.strip() for name, text in pairs.items()}
+
+
+def _more_set(values: list[str]) -> Replacement | None:
+    found = _pairs(values)
+    return _plugin("response-rewrite", {"headers": {"set": found}}) if found else None
+
+
+def _more_set_input(values: list[str]) -> Replacement | None:
+    found = _pairs(values)
+    return _plugin("proxy-rewrite", {"headers": {"set": found}}) if found else None
+
+
+def _clear(values: list[str]) -> Replacement | None:
+    is_plain = values and not any(text.startswith("-") or "*" in text for text in values)
+    return _plugin("response-rewrite", {"headers": {"remove": values}}) if is_plain else None
+
+
+def _set_request(values: list[str]) -> Replacement | None:
+    if len(values) < 2:
+        return None
+    if values[0].lower() == "host":
+        return Replacement(f"the annotation upstream-vhost: {_quoted(values[1])}")
+    if not values[1]:
+        return _plugin("proxy-rewrite", {"headers": {"remove": [values[0]]}})
+    return _plugin("proxy-rewrite", {"headers": {"set": {values[0]: values[1]}}})
+
+
+def _return(values: list[str]) -> Replacement | None:
+    status = int(values[0]) if values and values[0].isdecimal() else 0
+    if status in _REDIRECTS and len(values) > 1:
+        plugins: dict[str, JsonObject] = {"redirect": {"uri": values[1], "ret_code": status}}
+        if "$" in values[1]:  # which the annotation must not contain
+            return Replacement(described(plugins), plugins)
+        text = f'the annotation permanent-redirect: {_quoted(values[1])} with permanent-redirect-code: "{status}"'
+        return Replacement(text, plugins)
+    if status < 200:
+        return None
+    body = {"body": values[1]} if len(values) > 1 else {}
+    return _plugin("fault-injection", {"abort": {"http_status": status, **body}})
+
+
+def _rewrite(values: list[str]) -> Replacement | None:
+    if len(values) < 2:
+        return None
+    if values[-1] in ("redirect", "permanent"):
+        code = 301 if values[-1] == "permanent" else 302
+        return _plugin("redirect", {"regex_uri": values[:2], "ret_code": code})
+    return _plugin("proxy-rewrite", {"regex_uri": rewrite(*values[:2])})
+
+
+def _deny(values: list[str]) -> Replacement | None:
+    if values == ["all"]:
+        text = "the annotation whitelist-source-range with the networks of the lines `allow`"
+        return Replacement(text, {"fault-injection": {"abort": {"http_status": 403}}})
+    text = f"the annotation denylist-source-range: {_quoted(','.join(values))}"
+    return Replacement(text, {"ip-restriction": {"blacklist": values}})
+
+
+def _allow(values: list[str]) -> Replacement | None:
+    if values == ["all"]:
+        return Replacement("not needed: all clients are allowed", is_needed=False)
+    text = f"the annotation whitelist-source-range: {_quoted(','.join(values))}"
+    return Replacement(text, {"ip-restriction": {"whitelist": values}})
+
+
+def _is(text: str, *, is_needed: bool = True) -> Callable[[list[str]], Replacement]:
+    return lambda values: Replacement(text, is_needed=is_needed)
+
+
+_ANNOTATIONS = {
+    "client_max_body_size": "proxy-body-size",
+    "proxy_connect_timeout": "proxy-connect-timeout",
+    "proxy_read_timeout": "proxy-read-timeout",
+    "proxy_send_timeout": "proxy-send-timeout",
+    "proxy_buffering": "proxy-buffering",
+    "proxy_request_buffering": "proxy-request-buffering",
+    "proxy_next_upstream": "proxy-next-upstream",
+    "proxy_ssl_name": "proxy-ssl-name",
+    "proxy_ssl_verify": "proxy-ssl-verify",
+    "proxy_ssl_server_name": "proxy-ssl-server-name",
+}
+"""Directives → the annotation with the same value."""
+
+_GLOBAL = _is("a setting of the whole gateway (nginx_config in config.yaml)")
+_LOGGED = _is("not needed for traffic: it only changes the log", is_needed=False)
+_MAKERS: Mapping[str, Callable[[list[str]], Replacement | None]] = {
+    "add_header": _set_response,
+    "more_set_headers": _more_set,
+    "more_clear_headers": _clear,
+    "proxy_hide_header": _clear,
+    "grpc_hide_header": _clear,
+    "proxy_set_header": _set_request,
+    "grpc_set_header": _set_request,
+    "more_set_input_headers": _more_set_input,
+    "return": _return,
+    "rewrite": _rewrite,
+    "deny": _deny,
+    "allow": _allow,
+    "auth_basic": _is("the annotations auth-type and auth-secret"),
+    "limit_req": _is("the annotation limit-rps"),
+    "limit_conn": _is("the annotation limit-connections"),
+    "sub_filter": _is("the plugin response-rewrite with filters"),
+    "proxy_cache": _is("the plugin proxy-cache"),
+    "gzip": _is("the plugin gzip"),
+    "brotli": _is("the plugin brotli"),
+    "proxy_buffers": _GLOBAL,
+    "proxy_buffer_size": _GLOBAL,
+    "large_client_header_buffers": _GLOBAL,
+    "keepalive_timeout": _GLOBAL,
+    "access_log": _LOGGED,
+    "error_log": _LOGGED,
+    "log_not_found": _LOGGED,
+    "set": _is("the value itself, where the variable is used"),
+}
