@@ -33,11 +33,17 @@ class Unapplied:
         body: The desired body.
         reason: Why the gateway does not have it.
         has_earlier: Whether the gateway has an earlier version of it.
+        is_closed: Whether the gateway has a record in its place that responds with 503.
     """
 
     body: FrozenJson
     reason: str
     has_earlier: bool = False
+    is_closed: bool = False
+
+
+CLOSED = {"plugins": {"fault-injection": {"abort": {"http_status": 503}}}}
+"""What a record that takes the place of a rejected route does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,8 @@ def _summary(response: Response, route: JsonObject | None, should: JsonObject | 
     text = _sentence(response, _who(route) if route is not None else "")
     if route is None or should is None:
         return text
+    if should["id"] == route["id"] and should["is_closed"]:
+        return f"503: route {_who(route)} is closed: {should['reason']}"
     if should["id"] == route["id"]:
         return f"{text}, in an earlier version: {should['reason']}"
     return f"{text}; route {_who(should)} should answer instead: {should['reason']}"

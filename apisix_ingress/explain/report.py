@@ -85,7 +85,7 @@ def explain(
         "similar_hosts": [],
         "notes": list(_notes(choice)),
     }
-    if request.host and not any(fits_host(each, request.host) for each in routes):
+    if request.host and not asked and not any(fits_host(each, request.host) for each in routes):
         document["similar_hosts"] = similar_hosts(request.host, routes)
     if request.scheme == "https":
         document["certificate"] = _certificate(request, records, owner_of)
@@ -116,7 +116,8 @@ def _should(
     missing = unapplied.get(RecordKey("routes", winner.route.id)) if winner else None
     if winner is None or missing is None:
         return None
-    return {**formatter.who(winner.route), "reason": missing.reason, "has_earlier": missing.has_earlier}
+    state = {"reason": missing.reason, "has_earlier": missing.has_earlier, "is_closed": missing.is_closed}
+    return {**formatter.who(winner.route), **state}
 
 
 def _facts(key: RecordKey, body: FrozenJson, records: Records) -> RouteFacts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from apisix_ingress.model.json import JsonObject
 
@@ -20,7 +21,7 @@ def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
     if route := document["route"]:
         if document["outcome"] == "may be":
             yield f"  probably answered by route {_who(route)}"
-        yield from _route_lines(route)
+        yield from _route_lines(route, document["answer"]["upstreams"])
     yield from _object_lines(document)
     if document["similar_hosts"]:
         yield f"  no route has this host; similar hosts: {', '.join(document['similar_hosts'])}"
@@ -45,12 +46,12 @@ def _certificate_lines(found: JsonObject | None) -> Iterator[str]:
     yield f"  certificate {found['id']}{_of(found)} ({', '.join(found['snis'])}){client_part}"
 
 
-def _route_lines(route: JsonObject) -> Iterator[str]:
+def _route_lines(route: JsonObject, upstreams: Sequence[JsonObject]) -> Iterator[str]:
     if route["plugins"]:
         yield f"    plugins: {', '.join(route['plugins'])}"
     if route["global_plugins"]:
         yield f"    plugins of every route: {', '.join(route['global_plugins'])}"
-    for upstream in route["upstreams"]:
+    for upstream in upstreams:
         nodes = ", ".join(f"{node['address']} (weight {node['weight']})" for node in upstream["nodes"])
         where = (
             upstream.get("discovery")
@@ -62,14 +63,24 @@ def _route_lines(route: JsonObject) -> Iterator[str]:
 
 
 def _candidate_lines(document: JsonObject, *, verbose: bool) -> Iterator[str]:
-    for found in document["candidates"]:
-        if found["outcome"] != "wins":
-            yield f"  {found['outcome']}: {_who(found)}: {found['reason']}"
+    losing = [found for found in document["candidates"] if found["outcome"] != "wins"]
+    for found, siblings in _folded(losing, verbose=verbose):
+        more = f" (and {siblings} more of this path)" if siblings else ""
+        yield f"  {found['outcome']}: {_who(found)}: {found['reason']}{more}"
     others = document["others"] if verbose else [found for found in document["others"] if found["same_host"]]
     for found in others:
         yield f"  does not match: {_who(found)}: {found['reason']}"
     if left := len(document["others"]) - len(others) + document["more"]:
-        yield f"  does not match: {left} more routes of other hosts or paths{'' if verbose else '; list them with -v'}"
+        routes = f"{left} more route{'' if left == 1 else 's'} of other hosts or paths"
+        yield f"  does not match: {routes}{'' if verbose else '; list them with -v'}"
+
+
+def _folded(losing: Sequence[JsonObject], *, verbose: bool) -> Iterator[tuple[JsonObject, int]]:
+    """Yield routes with the number of those that follow with the same object, host and path, which are not listed."""
+    for _, group in groupby(losing, key=lambda found: (found["owner"], found["host"], found["uri"], found["outcome"])):
+        routes = list(group)
+        listed = routes if verbose or not routes[0]["owner"] else routes[:1]
+        yield from ((found, len(routes) - len(listed)) for found in listed)
 
 
 def _who(found: JsonObject) -> str:

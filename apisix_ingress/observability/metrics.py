@@ -344,5 +344,6 @@ class Metrics:
         for hook in self._scrape_hooks:
             hook()
         name = f"{NAMESPACE}_{_REQUESTS}"
-        text = generate_latest(self._registry)
+        # Like the exposition of Go clients, and of 1.8: scripts compare counters with integers.
+        text = generate_latest(self._registry).replace(b".0\n", b"\n")
         return text.replace(f"# TYPE {name} gauge".encode(), f"# TYPE {name} counter".encode())

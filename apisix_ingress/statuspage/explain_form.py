@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.diagnostics.claimants import candidates, claimant
 from apisix_ingress.errors import UsageError
-from apisix_ingress.explain.answer import Claimant, Unapplied
+from apisix_ingress.explain.answer import CLOSED, Claimant, Unapplied
 from apisix_ingress.explain.request import ProbeRequest, parse_request
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -130,7 +130,9 @@ async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapsho
         missing = _missing(facts, cluster, entry, state) if state is not None else None
         if missing is not None:
             unapplied[entry.key] = missing
-        if state is not None and (missing is None or missing.has_earlier):
+        if missing is not None and missing.is_closed:
+            records[entry.key] = {**entry.record.body, **CLOSED}
+        elif state is not None and (missing is None or missing.has_earlier):
             records[entry.key] = entry.record.body
     asking = [
         found
@@ -151,7 +153,8 @@ def _missing(facts: PageInputs, cluster: str, entry: Entry, state: RecordState) 
     if state.kind in ("applied", "unknown"):
         return None
     has_earlier = any(each.holds(entry.key) for each in facts.clusters if each.name == cluster)
-    return Unapplied(entry.record.body, f"{_WORDS[state.kind].format(cluster)}{_because(state)}", has_earlier)
+    reason = f"{_WORDS[state.kind].format(cluster)}{_because(state)}"
+    return Unapplied(entry.record.body, reason, has_earlier and not state.is_closed, state.is_closed)
 
 
 def _because(state: RecordState) -> str:

@@ -126,19 +126,22 @@ def _check_host(word: str) -> None:
 def _of_files(paths: list[str], settings: Settings) -> Wanted:
     """Return the records of manifests; print their problems to stderr."""
     from apisix_ingress.commands.common.manifests import read_manifests
+    from apisix_ingress.diagnostics.record_owners import written_owners
     from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
     from apisix_ingress.model.objects import Pod
 
     found = read_manifests(paths, settings)
     print_stderr([*found.warnings(), *found.problems()])
     pods = pods_by_address(item for item in found.loaded.objects if isinstance(item, Pod))
-    return Wanted(found.outcome.bodies(), found.outcome.owners, pods)
+    owners = written_owners(found.outcome.world, found.outcome.owners)
+    return Wanted(found.outcome.bodies(), owners, pods)
 
 
 async def _of_api(settings: Settings, step: Step) -> Wanted:
     """Return the records of the API server's objects; kinds that could not be read are reported on stderr."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import take_inventory
+    from apisix_ingress.diagnostics.record_owners import written_owners
     from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
     from apisix_ingress.errors import KubeError
 
@@ -149,5 +152,5 @@ async def _of_api(settings: Settings, step: Step) -> Wanted:
     if inventory.unread and not winners:
         raise KubeError("the tree cannot be drawn without these kinds")
     bodies = {key: record.body for key, (_, record) in winners.items()}
-    owners = {key: owner for key, (owner, _) in winners.items()}
+    owners = written_owners(inventory.world, {key: owner for key, (owner, _) in winners.items()})
     return Wanted(bodies, owners, pods_by_address(inventory.world.stores["Pod"].values()))

@@ -21,8 +21,15 @@ from apisix_ingress.commands.common.output import (
 from apisix_ingress.commands.common.setup import offline_settings, print_report
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from apisix_ingress.commands.common.manifests import Manifests
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
-    from apisix_ingress.model.json import JsonObject
+    from apisix_ingress.explain.answer import Claimant
+    from apisix_ingress.explain.request import ProbeRequest
+    from apisix_ingress.model.json import FrozenJson, JsonObject
+    from apisix_ingress.model.keys import ObjectKey, RecordKey
+    from apisix_ingress.model.problem import Problem
 
 UrlArgument = Annotated[
     str, Argument(metavar="URL", help="https://host/path, host/path or /path.", complete=complete_hosts)
@@ -56,9 +63,10 @@ def explain(
 ) -> None:
     """Show what response a request gets, and why.
 
-    With -f, the routes come from manifests, otherwise from a gateway. With --config or --kubeconfig, the objects of the
-    API server are read too, which explains missing routes. With --url, the leader answers instead, which needs neither
-    kubeconfig nor admin key; `apisix-ingress dashboard` prints its address.
+    With -f, the routes come from manifests, whose plugins are checked as by lint, otherwise from a gateway. With
+    --config or --kubeconfig, the objects of the API server are read too, which explains missing routes. With --url,
+    the leader answers instead, which needs neither kubeconfig nor admin key; `apisix-ingress dashboard` prints its
+    address.
 
     Exit 0 if a backend answers, or the gateway itself without an error, such as a redirect; 1 if the gateway responds
     with an error such as 404 or 503, if the route depends on conditions that only the gateway can evaluate, or if the
@@ -79,7 +87,7 @@ def explain(
         question = {"url": url, "method": request, "headers": "\n".join(header or ()), "remote_addr": remote_addr}
         question |= {"server_port": str(server_port or ""), "cluster": cluster}
         _finish(_of_controller(controller, question, connection), verbose=verbose, output=output)
-    found = _offline(filename, connection.config, cluster) if filename else _live(connection, cluster)
+    found = _offline(filename, connection.config, cluster, asked) if filename else _live(connection, cluster)
     document = explained(
         asked,
         found.records,
@@ -116,22 +124,50 @@ def _of_controller(controller: str, question: dict[str, str], connection: Connec
     return found
 
 
-def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:
-    """Return the records of manifests; print their problems to stderr."""
+def _offline(paths: list[str], config: Path | None, cluster: str, asked: ProbeRequest) -> Evidence:
+    """Return the records of manifests; print the problems of objects that name the host to stderr."""
     from apisix_ingress.commands.common.manifests import read_manifests
     from apisix_ingress.diagnostics.claimants import claimants
     from apisix_ingress.diagnostics.collect.live_records import find_cluster
+    from apisix_ingress.diagnostics.record_owners import written_owners
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
+    from apisix_ingress.diagnostics.reports.rejected_offline import with_rejections
+    from apisix_ingress.lint.plugins import plugin_rules
     from apisix_ingress.wiring.options import translation_options
 
     settings = offline_settings(config)
+    options = translation_options(settings)
     find_cluster(settings, cluster)  # every cluster gets the routes, but a cluster of that name must exist
     found = read_manifests(paths, settings)
-    print_stderr([*found.warnings(), *found.problems()])
-    outcome = found.outcome
-    owners = {key: str(owner) for key, owner in outcome.owners.items()}
-    asking = tuple(claimants(outcome.world, translation_options(settings)))
-    return Evidence(outcome.bodies(), owners, claimants=asking)
+    outcome, rules = found.outcome, plugin_rules("")
+    mistakes = list(rules.problems(found.loaded.objects, outcome, options)) if rules is not None else []
+    records, unapplied = with_rejections(outcome, mistakes)
+    owners = {key: str(owner) for key, owner in written_owners(outcome.world, outcome.owners).items()}
+    asking = tuple(claimants(outcome.world, options))
+    _print_problems(found, mistakes, _naming(asked.host, records, owners, asking))
+    return Evidence(records, owners, unapplied, asking)
+
+
+def _naming(
+    host: str, records: Mapping[RecordKey, FrozenJson], owners: Mapping[RecordKey, str], asking: Sequence[Claimant]
+) -> set[str]:
+    """Return the objects that name a host."""
+    from apisix_ingress.explain.patterns import RouteFacts, fits_host
+
+    routes = ((key, body) for key, body in records.items() if key.kind == "routes")
+    found = {owners.get(key, "") for key, body in routes if fits_host(RouteFacts(key.id, body), host)}
+    return found | {each.owner for each in asking if each.distance(host, "/") is not None}
+
+
+def _print_problems(found: Manifests, mistakes: Iterable[tuple[ObjectKey, Problem]], names: set[str]) -> None:
+    """Print the problems of files and of some objects, and the number of the others."""
+    skipped = tuple(f"warning: {owner}: skipped" for owner in found.outcome.left_out if str(owner) not in names)
+    print_stderr(line for line in found.warnings() if not line.startswith(skipped))
+    print_stderr(f"error: {error}" for error in (*found.loaded.errors, *found.loaded.unread))
+    problems = [(str(owner), problem) for owner, problem in (*found.outcome.problems, *mistakes)]
+    print_stderr(f"{problem.severity}: {owner}: {problem}" for owner, problem in problems if owner in names)
+    if others := sum(owner not in names for owner, _ in problems):
+        print_stderr([f"{others} problem{'s' if others > 1 else ''} of other objects; list them with lint"])
 
 
 def _live(connection: Connection, cluster: str) -> Evidence:

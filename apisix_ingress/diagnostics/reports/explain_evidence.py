@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from apisix_ingress.diagnostics.claimants import claimants
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, Step, api_server, look
 from apisix_ingress.diagnostics.collect.live_records import find_cluster, read_snapshot
+from apisix_ingress.diagnostics.record_owners import written_owners
 from apisix_ingress.diagnostics.reports.status import wellness
 from apisix_ingress.errors import GatewayUnavailable, IngressError
 from apisix_ingress.explain.answer import Claimant, Unapplied
@@ -16,6 +17,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.record_owner import origin
 from apisix_ingress.settings import Settings
+from translation.closing import is_closed
 
 NO_OBJECTS = "objects were not read, so unpublished objects are not listed; add --config or --kubeconfig to read them"
 
@@ -70,7 +72,8 @@ async def of_everything(settings: Settings, cluster: str, step: Step) -> Evidenc
     records, inventory = gateway.snapshot.bodies, seen.inventory
     unapplied = dict(_unapplied(seen, name, records))
     keys = {*records, *unapplied}
-    owners = {key: str(owner) for key in keys if (owner := inventory.owner_of(key)) is not None}
+    owned = {key: owner for key in keys if (owner := inventory.owner_of(key)) is not None}
+    owners = {key: str(owner) for key, owner in written_owners(inventory.world, owned).items()}
     asking = tuple(claimants(inventory.world, inventory.options))
     return Evidence(records, {**_origins(records), **owners}, unapplied, asking)
 
@@ -85,15 +88,22 @@ def _unapplied(
     gateway = next(each for each in seen.gateways if each.name == cluster)
     wanted = seen.inventory.world.desired.records(cluster)
     return [
-        (key, Unapplied(record.body, _reason(seen, key), has_earlier=key in records))
+        (key, _unapplied_record(seen, key, record.body, records.get(key)))
         for key, record in wanted.items()
         if key.kind == "routes" and gateway.record_state(key).kind != "applied"
     ]
 
 
+def _unapplied_record(seen: ClusterState, key: RecordKey, body: FrozenJson, there: FrozenJson | None) -> Unapplied:
+    is_there_closed = there is not None and is_closed(there) and not is_closed(body)
+    has_earlier = there is not None and not is_there_closed
+    return Unapplied(body, _reason(seen, key), has_earlier=has_earlier, is_closed=is_there_closed)
+
+
 def _reason(seen: ClusterState, key: RecordKey) -> str:
     """Return why a record is not applied, by the condition of its object."""
-    owner = seen.inventory.owner_of(key)
+    own = seen.inventory.owner_of(key)
+    owner = written_owners(seen.inventory.world, {key: own})[key] if own is not None else None
     item = _object(seen, owner) if owner is not None else None
     if item is None:
         return "it is not applied yet"

@@ -27,11 +27,13 @@ class RecordState:
         kind: A word of `model.states.RecordStatus`.
         message: Why it is not applied: the gateway's error if there was one; without secrets.
         is_away: Whether the only cause is a cluster that does not respond, which may be temporary.
+        is_closed: Whether the cluster has a record in its place that responds with 503.
     """
 
     kind: StateKind
     message: str = ""
     is_away: bool = False
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class RecordStatus:
         """Return the sync state of a record."""
         found = self._state(slot)
         note = self._closings.note(slot) if found.message else ""
-        return replace(found, message=f"{found.message}; {note}") if note else found
+        return replace(found, message=f"{found.message}; {note}", is_closed=True) if note else found
 
     def _state(self, slot: RecordSlot) -> RecordState:
         key = slot.key

@@ -2,7 +2,7 @@
 
 Numbers never change, and the number of a retired code is never reused. They are grouped by hundreds: 00 files,
 01 references, 02 values, 03 Secrets and certificates, 04 plugins, 05 hosts and paths, 06 rejected by settings,
-07 gateway clusters, 08 without effect, 09 other, 10 Gateway API. The pages in
+07 gateway clusters, 08 without effect, 09 other, 10 Gateway API, 11 states of records. The pages in
 docs/reference/codes are generated from it.
 """
 
@@ -19,6 +19,7 @@ from apisix_ingress.model.problem_codes.nginx_codes import NGINX_CODES
 from apisix_ingress.model.problem_codes.policy_codes import POLICY_CODES
 from apisix_ingress.model.problem_codes.reference_codes import REFERENCE_CODES
 from apisix_ingress.model.problem_codes.secret_codes import SECRET_CODES
+from apisix_ingress.model.problem_codes.state_codes import STATE_CODES
 from apisix_ingress.model.problem_codes.value_codes import VALUE_CODES
 
 _GROUPS = (
@@ -30,6 +31,7 @@ _GROUPS = (
     NGINX_CODES,
     CLUSTER_CODES,
     GATEWAY_API_CODES,
+    STATE_CODES,
 )
 _ALL = sorted((code for group in _GROUPS for code in group), key=lambda code: code.number)
 

@@ -76,6 +76,11 @@ class Entry:
         return next((each for each in reversed(RECORD_STATUSES) if each in kinds), "applied")
 
     @property
+    def closed(self) -> str:
+        """Why a gateway responds with 503 in its place; empty if none does."""
+        return next((state.message for _, state in self.states if state.is_closed), "")
+
+    @property
     def is_empty(self) -> bool:
         """Whether it is an upstream without nodes: its requests get 503."""
         body = self.record.body

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from apisix_ingress.diagnostics.claimants import KINDS, claimant
@@ -144,6 +144,8 @@ async def _collect(
         draft = _draft(drafts, host or EVERY_HOST)
         for use in responses.uses(host, uri):
             entry = entries[RecordKey("routes", use.route.id)]
+            if entry.closed:
+                use = replace(use, response=Response("error", 503, entry.closed))
             state = _state(entry, use.response)
             states[entry.key] = _worse(states.get(entry.key, state), state)
             if len(draft.uses) < MOST_USES:
@@ -160,6 +162,8 @@ def _state(entry: Entry, response: Response) -> HostStatus:
     match entry.status:
         case "unknown" | "unreachable":
             return "unknown"
+        case _ if entry.closed:
+            return "closed"
         case "pending" | "waiting" | "rejected" as status:
             return status
         case status if is_failure(response):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.explain.answer import MOST_CLAIMANTS, Claimant, Unapplied
+from apisix_ingress.explain.answer import CLOSED, MOST_CLAIMANTS, Claimant, Unapplied
 from apisix_ingress.explain.report import explain
 from apisix_ingress.explain.request import parse_request
 from apisix_ingress.explain.text import lines
@@ -77,7 +77,19 @@ def test_a_rejected_route_that_should_match_is_named_with_the_reason() -> None:
         404,
         want,
     )
-    assert got["should"] == {"id": "r", "name": "", "owner": "", "reason": REFUSED, "has_earlier": False}
+    assert got["should"] == {
+        "id": "r",
+        "name": "",
+        "owner": "",
+        "reason": REFUSED,
+        "has_earlier": False,
+        "is_closed": False,
+    }
+
+
+def test_a_closed_route_is_not_described_as_an_earlier_version() -> None:
+    got = ask({"routes/r": {**LIVE, **CLOSED}}, unapplied={"routes/r": Unapplied(LIVE, REFUSED, is_closed=True)})
+    assert (got["answer"]["status"], got["answer"]["summary"]) == (503, f"503: route r is closed: {REFUSED}")
 
 
 def test_a_route_that_matches_instead_of_a_rejected_one_is_named() -> None:
@@ -128,6 +140,6 @@ def test_routes_of_other_hosts_are_listed_on_request_only() -> None:
     short, whole = list(lines(got)), list(lines(got, verbose=True))
     assert [line for line in short if "does not match" in line] == [
         "  does not match: same: its uri is /y, the request's path is /x",
-        "  does not match: 1 more routes of other hosts or paths; list them with -v",
+        "  does not match: 1 more route of other hosts or paths; list them with -v",
     ]
     assert "  does not match: other: its host is b.org, the request's is a.org" in whole

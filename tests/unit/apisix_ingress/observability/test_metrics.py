@@ -123,8 +123,8 @@ def test_the_exposition_has_the_names_of_1_8_with_constant_labels() -> None:
     touch_all(metrics)
     constants = 'controller_namespace="ingress",controller_pod="pod-a"'
     lines = metrics.render().decode().splitlines()
-    assert f'{NAMESPACE}_apisix_requests{{{constants},op="write",resource="route"}} 1.0' in lines
-    assert f"{NAMESPACE}_is_leader{{{constants}}} 1.0" in lines
+    assert f'{NAMESPACE}_apisix_requests{{{constants},op="write",resource="route"}} 1' in lines
+    assert f"{NAMESPACE}_is_leader{{{constants}}} 1" in lines
     types = dict(line.split()[2:] for line in lines if line.startswith("# TYPE"))
     want = {
         "is_leader": "gauge",

@@ -17,6 +17,7 @@ SOURCES = (
     "apisix_ingress/diagnostics/collect/offline.py",
     "apisix_ingress/lint",
     "apisix_ingress/webhook",
+    "apisix_ingress/statuspage/summary",
 )
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+")
 REPORTERS = {"error", "warn", "degrade", "missing", "note", "Problem", "_shown", "_with_code"}
