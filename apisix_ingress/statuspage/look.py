@@ -57,6 +57,32 @@ ONE_OF: Mapping[str, str] = {
     "plugin_metadata": "plugin metadata",
 }
 
+NAMES: Mapping[str, str] = {
+    "overview": "Overview",
+    "problems": "Problems",
+    "hosts": "Hosts",
+    "records": "Routes",
+    "certificates": "Certificates",
+    "gateway-api": "Gateway API",
+    "changes": "Changes",
+    "conflicts": "Conflicts",
+    "explain": "Explain",
+}
+"""Pages of the navigation, in this order, with their names."""
+
+KEYS: Mapping[str, str] = {
+    "overview": "o",
+    "problems": "p",
+    "hosts": "h",
+    "records": "r",
+    "certificates": "c",
+    "gateway-api": "g",
+    "changes": "d",
+    "conflicts": "x",
+    "explain": "e",
+}
+"""Page → the key that opens it after `g`."""
+
 ICONS: Mapping[str, str] = {
     "overview": "M4 4h7v7H4zM13 4h7v4h-7zM13 11h7v9h-7zM4 14h7v6H4z",
     "problems": "M12 4 2.5 20h19zM12 10v4.5M12 17.4v.2",

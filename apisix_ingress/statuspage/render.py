@@ -12,7 +12,7 @@ import orjson
 
 from apisix_ingress.model.formats.yaml_output import print_yaml
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.statuspage.look import ICONS, ONE_OF, TITLES, arcs, favicon, relative, tone
+from apisix_ingress.statuspage.look import ICONS, KEYS, NAMES, ONE_OF, TITLES, arcs, favicon, relative, tone
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -50,7 +50,9 @@ def _environment() -> Environment:
         arcs=arcs,
         favicon=favicon,
         icons=ICONS,
+        keys=KEYS,
         link=link,
+        names=NAMES,
         object_link=object_link,
         one_of=ONE_OF,
         record_link=record_link,

@@ -3,7 +3,7 @@
 ==========================  ===========================================================================
 /status                     the overview: headline, totals, gateway clusters, latest changes
 /status/problems            everything that needs attention; `q`, `severity`, `page`
-/status/hosts               hosts with their state, owners and certificate; `q`, `state`, `page`
+/status/hosts               hosts with their state, owners and certificate; `q`, `state`, `sort`, `page`
 /status/records             hosts, paths, objects, upstreams; `kind`, `q`, `state`, `page`
 /status/record              one record: references, states, body; `kind`, `id`
 /status/object              one object: problems, records; `kind`, `namespace`, `name`
@@ -52,7 +52,7 @@ from apisix_ingress.statuspage.views.details.record_details import add_bodies, r
 from apisix_ingress.statuspage.views.gateway_api import gateway_api
 from apisix_ingress.statuspage.views.headline import navigation
 from apisix_ingress.statuspage.views.hosts import FILTERS as HOST_FILTERS
-from apisix_ingress.statuspage.views.hosts import hosts
+from apisix_ingress.statuspage.views.hosts import SORTS, hosts
 from apisix_ingress.statuspage.views.overview import overview, replica
 from apisix_ingress.statuspage.views.problems import problems
 from apisix_ingress.statuspage.views.records import FILTERS, is_kind, records, states
@@ -183,7 +183,8 @@ class StatusPage:
 
     async def _hosts(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
         state = _choice(request, "state", HOST_FILTERS)
-        return await hosts(self._facts, snapshot, _search(request), state, _page(request))
+        sort = _choice(request, "sort", tuple(SORTS))
+        return await hosts(self._facts, snapshot, _search(request), state, _page(request), sort=sort)
 
     async def _records(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
         kind, state = request.query.get("kind") or "routes", _choice(request, "state", FILTERS)

@@ -1,5 +1,5 @@
 // Keeps an open page up to date: the server says that something changed, the page is fetched anew and its live part
-// put in place of the old one. Also the copy buttons. Every page works without this file.
+// put in place of the old one. Also filters that apply while one types, keys and copy buttons. Every page works without.
 "use strict";
 
 (() => {
@@ -12,6 +12,7 @@
   let latest = null;
   let timer = 0;
   let fetching = false;
+  let again = false;
   let lost = false;
   let heard = new Date();
   let source = null;
@@ -111,6 +112,10 @@
 
   async function refresh() {
     timer = 0;
+    if (fetching) {
+      again = true; // the address has changed meanwhile
+      return;
+    }
     fetching = true;
     try {
       const reply = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
@@ -133,7 +138,12 @@
       // The stream of events shows whether the connection is lost.
     } finally {
       fetching = false;
-      if (!lost && isBehind()) schedule(PAUSE);
+      if (again) {
+        again = false;
+        refresh();
+      } else if (!lost && isBehind()) {
+        schedule(PAUSE);
+      }
     }
   }
 
@@ -174,8 +184,64 @@
     }
   }
 
+  // A list is filtered while one types: the address has the filter, and the live part is fetched again.
+  const TYPING = 250;
+  const filter = document.getElementById("filter");
+  let typing = 0;
+  let edited = false;
+
+  function address() {
+    const query = new URLSearchParams([...new FormData(filter)].filter(([, value]) => value));
+    return query.size ? `${filter.action}?${query}` : filter.action;
+  }
+
+  function apply() {
+    typing = 0;
+    if (address() === location.href) return;
+    // One step back returns to the list before the edit.
+    history[edited ? "replaceState" : "pushState"](null, "", address());
+    edited = true;
+    clearTimeout(timer);
+    refresh();
+  }
+
+  if (filter) {
+    filter.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(apply, TYPING);
+    });
+    filter.addEventListener("submit", () => clearTimeout(typing));
+    filter.querySelector("button").hidden = true; // Enter works as well
+    addEventListener("popstate", () => edited && location.reload());
+  }
+
+  // Keys: "/" filters or searches, "g" and a letter opens a page, "?" shows them.
+  const CHORD = 1500;
+  let chord = 0;
+
+  function press(event) {
+    const dialog = document.getElementById("keys");
+    const busy = event.target.closest("input, textarea, select, [contenteditable]") || dialog.open;
+    if (busy || event.ctrlKey || event.metaKey || event.altKey) return;
+    const follows = Date.now() - chord < CHORD;
+    chord = event.key === "g" && !follows ? Date.now() : 0;
+    const page = follows && document.querySelector(`#nav a[data-key="${CSS.escape(event.key)}"]`);
+    if (page) {
+      page.click();
+    } else if (event.key === "/") {
+      event.preventDefault();
+      (document.getElementById("q") ?? document.getElementById("find")).focus();
+    } else if (event.key === "?") {
+      dialog.showModal();
+    }
+  }
+
+  document.addEventListener("keydown", press);
+  document.querySelector("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   const live = document.getElementById("live");
   document.getElementById("reload").hidden = true;
+  document.getElementById("hint").hidden = false;
   prepare(live);
   read(live);
   follow();

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import islice
+from typing import Any
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.states import HEALTHY_HOSTS, HOST_STATUSES
@@ -15,25 +16,53 @@ from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.entry import Entry
 from apisix_ingress.statuspage.summary.findings import failing_since
 from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host
+from apisix_ingress.statuspage.summary.ordering import ordered
 from apisix_ingress.statuspage.views.certificates import certificate_row
 from apisix_ingress.statuspage.views.presentation import MOST_SHOWN, object_reference, page_of, paging, rfc3339
+
+
+def _expiry(each: Host) -> datetime:
+    contents = each.certificate.contents if each.certificate is not None else None
+    return contents.ends if contents is not None else datetime.max.replace(tzinfo=UTC)
+
+
+SORTS: Mapping[str, Callable[[Host], Any]] = {
+    "state": lambda each: (-HOST_STATUSES.index(each.status), each.name),
+    "host": lambda each: each.name,
+    "routes": lambda each: (-each.routes.total(), each.name),
+    "certificate": lambda each: (_expiry(each), each.name),
+}
+"""Orders of hosts: the worst state, the name, the most routes, or the first certificate to expire comes first."""
 
 FILTERS = ("troubled", *HOST_STATUSES)
 """Values of the filter for states; troubled: every state that needs attention."""
 
 
-async def hosts(facts: PageInputs, snapshot: Snapshot, query: str, state: str, page: int) -> JsonObject:
-    """Return a page of the hosts that match every word of a query, and a state unless it is empty."""
+async def hosts(
+    facts: PageInputs, snapshot: Snapshot, query: str, state: str, page: int, *, sort: str = ""
+) -> JsonObject:
+    """Return a page of the hosts that match every word of a query, and a state unless it is empty.
+
+    Args:
+        facts: The inputs.
+        snapshot: The collected data.
+        query: Words.
+        state: One of `FILTERS`.
+        page: Number of the page.
+        sort: One of `SORTS`; empty: the first of them.
+    """
     words = query.lower().split()
     found = [
         each
         async for each in in_turns(snapshot.summary.hosts)
         if _is_so(each, state) and (not words or each.matches(words))
     ]
+    found = await ordered(found, SORTS[sort or next(iter(SORTS))])
     return {
         "query": query,
         "state": state,
         "states": list(FILTERS),
+        "sort": sort or next(iter(SORTS)),
         **paging(len(found), page),
         "items": await host_rows(facts, snapshot, page_of(found, page)),
     }

@@ -46,6 +46,34 @@ def test_a_follower_reports_a_rejected_admin_key_before_it_leads(stage: Stage, l
     reader.assert_well()
 
 
+def test_a_list_is_filtered_while_one_types_and_keys_open_pages(stage: Stage, look: Look) -> None:
+    stage.serve()
+    for name in ("one", "two"):
+        stage.apply(route(f"{name}.{stage.host}", name=name))
+    own = stage.start()
+    for name in ("one", "two"):
+        stage.wait_route(lambda item: condition(item).get("status") == "True", "to be in the gateway", name)
+    reader = look(own)
+    page = reader.open()
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Hosts")
+    expect(page.locator("#total")).to_have_text("2 hosts")
+    page.keyboard.press("/")
+    page.keyboard.type("two.")
+    expect(page.locator("#total")).to_have_text("1 host")
+    expect(page.locator("#q")).to_be_focused()
+    expect(page).to_have_url(f"{reader.url}/status/hosts?q=two.")
+    page.go_back()
+    expect(page.locator("#total")).to_have_text("2 hosts")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("filter this list")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Routes", exact=True).last.click()
+    expect(page).to_have_url(f"{reader.url}/status/hosts?sort=routes")
+    reader.assert_well()
+
+
 def test_outages_and_drift_are_shown_live(stage: Stage, look: Look) -> None:
     stage.serve()
     stage.apply(route(stage.host))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
@@ -25,6 +26,7 @@ def thing(facts: PageInputs, snapshot: Snapshot, key: ObjectKey) -> JsonObject |
     lost = sorted(world.desired.lost(key).items())
     return {
         "object": object_reference(key),
+        "command": clean(_command(key)),
         "problems": [finding_row(each) for each in snapshot.summary.findings if each.object == key][:MOST_LISTED],
         "conditions": conditions(report.assessment.verdicts) if report and report.assessment else [],
         "listeners": listener_rows(key, report.assessment) if report and report.assessment else [],
@@ -34,3 +36,13 @@ def thing(facts: PageInputs, snapshot: Snapshot, key: ObjectKey) -> JsonObject |
         "lost": [{"record": clean(str(each)), "to": object_reference(winner)} for each, winner in lost][:MOST_LISTED],
         "targets": [object_reference(target) for target in claims[:MOST_LISTED]],
     }
+
+
+def _command(key: ObjectKey) -> str:
+    """Return the command that shows an object with its conditions and Events; empty for a host of ingress-nginx."""
+    row = RESOURCES.get(key.kind)
+    if row is None:
+        return ""
+    kind = f"{row.plural}.{row.group}" if row.group else row.plural
+    where = f" --namespace {key.namespace}" if key.namespace else ""
+    return f"kubectl describe {kind} {key.name}{where}"

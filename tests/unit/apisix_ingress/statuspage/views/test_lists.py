@@ -33,13 +33,38 @@ async def test_host_has_the_worst_state_of_its_routes_and_names_their_objects() 
         troubled = (await harness.data("hosts", state="troubled"))["items"]
         page = (await harness.ask("/status/hosts")).text
     assert [(row["host"], row["status"], row["routes"]) for row in rows] == [
-        ("b.example.org", "live", 1),
         ("shop.example.org", "rejected", 2),
+        ("b.example.org", "live", 1),
     ]
-    assert [each["name"] for each in rows[1]["owners"]] == ["route", "two"]
-    assert [each["name"] for each in rows[1]["unpublished"]] == ["lost"]
+    assert [each["name"] for each in rows[0]["owners"]] == ["route", "two"]
+    assert [each["name"] for each in rows[0]["unpublished"]] == ["lost"]
+    assert "/status/problems?q=shop.example.org" in page
+    assert "/status/problems?q=b.example.org" not in page
     assert [row["host"] for row in troubled] == ["shop.example.org"]
     assert "/status/explain?url=http%3A%2F%2Fshop.example.org%2F" in page
+
+
+@pytest.mark.parametrize(
+    ("sort", "want"),
+    [
+        ("", ["c.org", "a.org", "b.org"]),
+        ("state", ["c.org", "a.org", "b.org"]),
+        ("host", ["a.org", "b.org", "c.org"]),
+        ("routes", ["b.org", "a.org", "c.org"]),
+        ("certificate", ["a.org", "b.org", "c.org"]),
+    ],
+)
+async def test_hosts_are_sorted_by_a_column_the_worst_state_first_by_default(sort: str, want: list[str]) -> None:
+    lost = shop("lost", "c.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    two = shop("two", "b.org", path="/b")
+    async with served(make_harness(service(), ENDPOINTS, shop("a", "a.org"), shop("b", "b.org"), two, lost)) as harness:
+        found = await harness.data("hosts", sort=sort)
+        page = (await harness.ask(f"/status/hosts?sort={sort}")).text
+        refused = await harness.ask("/status/hosts?sort=colour")
+    assert [each["host"] for each in found["items"]] == want
+    assert found["sort"] == (sort or "state")
+    assert page.count("aria-sort=") == 1
+    assert refused.status == 400
 
 
 async def test_host_of_an_object_that_is_not_published_is_listed() -> None:
