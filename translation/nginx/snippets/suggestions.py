@@ -96,7 +96,7 @@ def _of_authentication(statements: list[Statement]) -> Iterator[str]:
 
 
 def _block(statement: Statement, scope: Scope) -> str:
-    """Return the rule that replaces a block; what cannot be replaced says so for the whole block."""
+    """Return the rule that replaces a block; a block is replaced completely or not at all."""
     match = _match(statement, scope)
     plugins = _plugins(statement, scope.known)
     if match is None or plugins is None or "ip-restriction" in plugins:

@@ -1,4 +1,4 @@
-"""ApisixRoutes for a host: a rule for each route of the provider, in the same order."""
+"""ApisixRoutes for a host: the routes of the provider as rules, in the same order, without repetitions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from translation.nginx.native.objects.names import manifest, object_name
 from translation.nginx.native.objects.tls import apisix_tls
 from translation.nginx.native.objects.upstreams import Upstreams, timeout
 from translation.nginx.native.plugins import CLOSED, plain_plugins
+from translation.nginx.native.simplify import numbered, renumbered, shared_plugins, simplified
 
 _NO_CANARY = (
     "the canary in namespace {} gets no requests: an ApisixRoute refers to Services of its own namespace; move the"
@@ -56,10 +57,16 @@ class _Writer:
 
     def objects(self) -> Iterator[JsonObject]:
         """Yield the objects."""
-        for namespace, rules in sorted(self._rules.items()):
-            ordered = sorted(rules, key=lambda rule: -rule["priority"])
-            spec = {"ingressClassName": self.ingress_class, "http": ordered}
-            yield manifest("ApisixRoute", namespace, object_name(self.plan.host), spec)
+        name = object_name(self.plan.host)
+        spaces = {namespace: simplified(rules) for namespace, rules in sorted(self._rules.items())}
+        ranked = iter(renumbered([rule for rules in spaces.values() for rule in rules]))
+        for namespace, rules in spaces.items():
+            own, configs = shared_plugins([next(ranked) for _ in rules], f"{name}-common")
+            spec: JsonObject = {"ingressClassName": self.ingress_class, "http": list(numbered(own, _kind))}
+            yield manifest("ApisixRoute", namespace, name, spec)
+            for title, common in configs:
+                spec = {"ingressClassName": self.ingress_class, "plugins": common}
+                yield manifest("ApisixPluginConfig", namespace, title, spec)
         for key, plugins in sorted(self._limits.items()):
             spec = {"ingressClassName": self.ingress_class, "plugins": plugin_list(plugins)}
             yield manifest("ApisixPluginConfig", key.namespace, key.name, spec)
@@ -81,11 +88,9 @@ class _Writer:
         namespace = place.namespace
         rules = self._rules.setdefault(namespace, [])
         for when in alternatives(step.when):
-            rules.append(self._rule(place, step, when, clients, len(rules) + 1))
+            rules.append(self._rule(place, step, when, clients))
 
-    def _rule(
-        self, place: Place, step: Step, when: tuple[Var, ...], clients: tuple[str, ...], number: int
-    ) -> JsonObject:
+    def _rule(self, place: Place, step: Step, when: tuple[Var, ...], clients: tuple[str, ...]) -> JsonObject:
         match: JsonObject = {"paths": list(place.uris)}
         if place.hosts:
             match["hosts"] = list(place.hosts)
@@ -93,7 +98,7 @@ class _Writer:
             match["remoteAddrs"] = list(clients)
         if exprs := expressions([*([place.pattern] if place.pattern else ()), *when]):
             match["exprs"] = exprs
-        rule: JsonObject = {"name": f"{number:03}-{_kind(step)}", "priority": step.priority, "match": match}
+        rule: JsonObject = {"priority": step.priority, "match": match}
         if step.shares:
             rule |= {"websocket": True, "backends": [_backend(share) for share in step.shares]}
             rule["timeout"] = timeout(step.timeout)
@@ -124,10 +129,11 @@ def _backend(share: Share) -> JsonObject:
     return found | {"weight": share.weight}
 
 
-def _kind(step: Step) -> str:
+def _kind(rule: JsonObject) -> str:
     """Return a word for the name of a rule."""
-    if step.shares:
+    if "backends" in rule:
         return "serve"
-    if "redirect" in step.plugins:
+    plugins = {plugin["name"]: plugin["config"] for plugin in rule["plugins"]}
+    if "redirect" in plugins:
         return "redirect"
-    return f"answer-{step.plugins['fault-injection']['abort']['http_status']}"
+    return f"answer-{plugins['fault-injection']['abort']['http_status']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -36,28 +37,50 @@ CASES: dict[str, list[dict[str, Any]]] = {
 }
 
 
+SCHEMES = ("http", "https")
+
+
 def routes(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return the actions of routes, in the order in which a gateway tries them."""
+    """Return the actions for each path and scheme, in the order in which a gateway tries them."""
     bodies = {record.key: record.body for record in outcome.records}
     upstreams = {key.id: _of_upstream(body) for key, body in bodies.items() if key.kind == "upstreams"}
     configs = {key.id: body["plugins"] for key, body in bodies.items() if key.kind == "plugin_configs"}
     found = []
-    for key, body in bodies.items():
-        if key.kind == "routes":
-            kept = {name: body[name] for name in ("hosts", "uris", "timeout", "enable_websocket") if body.get(name)}
-            addresses = [["remote_addr", "ipmatch", body["remote_addrs"]]] if "remote_addrs" in body else []
-            found.append(
-                kept
-                | {
-                    "priority": body.get("priority", 0),
-                    "vars": sorted(map(str, [*(list(each) for each in body.get("vars", ())), *addresses])),
-                    "plugins": {**configs.get(body.get("plugin_config_id", ""), {}), **body.get("plugins", {})},
-                    "upstream": upstreams.get(body.get("upstream_id", "")),
-                }
-            )
-    found.sort(key=lambda each: (each["uris"], -each["priority"]))
+    for body in (body for key, body in bodies.items() if key.kind == "routes"):
+        kept = {name: body[name] for name in ("hosts", "timeout", "enable_websocket") if body.get(name)}
+        plugins = {**configs.get(body.get("plugin_config_id", ""), {}), **body.get("plugins", {})}
+        addresses = [["remote_addr", "ipmatch", body["remote_addrs"]]] if "remote_addrs" in body else []
+        conditions = [*(list(each) for each in body.get("vars", ())), *addresses]
+        for uri, scheme in product(body["uris"], SCHEMES):
+            if all(each[:2] != ["scheme", "=="] or each[2] == scheme for each in conditions):
+                found.append(
+                    kept
+                    | {
+                        "uri": uri,
+                        "scheme": scheme,
+                        "priority": body.get("priority", 0),
+                        "vars": sorted(str(each) for each in conditions if each[0] != "scheme"),
+                        "plugins": _of_request(plugins, uri, scheme),
+                        "upstream": upstreams.get(body.get("upstream_id", "")),
+                    }
+                )
+    found.sort(key=lambda each: (each["uri"], each["scheme"], -each["priority"]))
     for each in found:
         del each["priority"]
+    return found
+
+
+def _of_request(plugins: dict[str, Any], uri: str, scheme: str) -> dict[str, Any]:
+    """Return the plugins that have an effect for a path and a scheme, with the path in redirects."""
+    found = dict(plugins)
+    rewrite = found.get("response-rewrite", {})
+    if rewrite.get("vars") == [["scheme", "==", "https"]]:
+        found["response-rewrite"] = {name: each for name, each in rewrite.items() if name != "vars"}
+        if scheme == "http":
+            del found["response-rewrite"]
+    if "uri" in found.get("redirect", {}):
+        location = found["redirect"]["uri"].replace("$host$uri/", f"$host{uri}/")
+        found["redirect"] = {**found["redirect"], "uri": location}
     return found
 
 
@@ -74,6 +97,39 @@ def test_the_records_are_those_of_the_provider(case: str) -> None:
 
     assert [str(problem) for _, problem in got.problems] == []
     assert routes(got) == routes(translated(*CASES[case]))
+
+
+HARBOR = [(path, "Prefix") for path in ("/api/", "/service/", "/v2/", "/c/", "/")]
+
+
+def test_no_rule_is_repeated() -> None:
+    found = written("apisixroute", ingress("harbor", *HARBOR, ssl_redirect="true", force_ssl_redirect="true"))
+
+    (route,) = (item for item in found.hosts["shop.test"] if item["kind"] == "ApisixRoute")
+    rules = route["spec"]["http"]
+    assert [rule["name"] for rule in rules] == ["01-redirect", "02-redirect", "03-serve"]
+    assert [rule["priority"] for rule in rules] == [30, 20, 10]
+    assert rules[0]["match"]["paths"] == ["/service", "/api", "/v2", "/c"]
+
+
+def test_rules_of_both_schemes_with_the_same_action_are_one() -> None:
+    found = written("apisixroute", ingress("old", ("/", "Prefix"), permanent_redirect="https://new.test"))
+
+    (route,) = (item for item in found.hosts["shop.test"] if item["kind"] == "ApisixRoute")
+    assert not any("exprs" in rule["match"] for rule in route["spec"]["http"])
+
+
+def test_common_plugins_are_in_one_plugin_config() -> None:
+    more = {"kind": "Service", "metadata": {"name": "more", "namespace": "shop"}, "spec": {"ports": [{"port": 80}]}}
+    two = ingress("two", ("/two", "Prefix"), service="more", age=1, force_ssl_redirect="true")
+
+    found = written("apisixroute", ingress("web", ("/", "Prefix"), force_ssl_redirect="true"), two, more)
+
+    configs = [item for item in found.hosts["shop.test"] if item["kind"] == "ApisixPluginConfig"]
+    names = {item["metadata"]["name"] for item in configs}
+    (route,) = (item for item in found.hosts["shop.test"] if item["kind"] == "ApisixRoute")
+    used = [rule.get("plugin_config_name") for rule in route["spec"]["http"] if "backends" in rule]
+    assert (len(used), set(used)) == (2, names)
 
 
 def test_a_note_about_large_response_headers_does_not_mention_retries() -> None:
@@ -116,7 +172,7 @@ def test_a_protection_that_cannot_be_expressed_closes_the_path(protected: dict[s
 
     found = written("apisixroute", ingress("web", ("/admin", "Prefix"), **protected), plain, users)
 
-    closed = [body for body in routes(served(found)) if any("/admin" in uri for uri in body["uris"])]
+    closed = [body for body in routes(served(found)) if "/admin" in body["uri"]]
     assert {body["plugins"]["fault-injection"]["abort"]["http_status"] for body in closed} == {503}
     assert len(notes(found, "closed")) == 1
 
