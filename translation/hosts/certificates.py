@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from apisix_ingress.model.formats.certificates import dns_names, read_chain
 from apisix_ingress.model.formats.hashed_cache import kept_by_digest
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import Secret
 from apisix_ingress.model.record_owner import client_labels
 from translation.core.context import Context
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
 
 # cryptography is imported with the first certificate: it is a twentieth of the import time.
 
@@ -81,7 +78,8 @@ def check_pair(certificate: bytes, key: bytes) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
     try:
-        leaf = chain_of(certificate)[0]
+        leaf = read_chain(certificate)[0]
+        dns_names(leaf)
         certificate.decode()
         wanted = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, UnsupportedAlgorithm):
@@ -96,34 +94,16 @@ def check_pair(certificate: bytes, key: bytes) -> str:
     return "" if got == wanted else "has a private key that belongs to another certificate: replace one of them"
 
 
-def chain_of(text: bytes) -> list[Certificate]:
-    """Return the certificates of a PEM text, a server's own first.
-
-    Raises:
-        ValueError: It contains no certificate.
-    """
-    from cryptography import x509
-
-    return x509.load_pem_x509_certificates(text)
-
-
 def fingerprint_of(certificate: str) -> str:
     """Return the SHA-256 of the first certificate of a chain, which has been parsed before."""
     from cryptography.hazmat.primitives.hashes import SHA256
 
-    return chain_of(certificate.encode())[0].fingerprint(SHA256()).hex()
+    return read_chain(certificate.encode())[0].fingerprint(SHA256()).hex()
 
 
 def names_of(certificate: str) -> list[str]:
     """Return the host names that a certificate covers, sorted; it has been parsed before."""
-    from cryptography import x509
-
-    leaf = chain_of(certificate.encode())[0]
-    try:
-        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    return sorted(names.get_values_for_type(x509.DNSName))
+    return dns_names(read_chain(certificate.encode())[0])
 
 
 def check_expiry(scope: Context, pair: KeyPair, secret: Secret, path: str, now: datetime | None) -> None:
@@ -165,5 +145,5 @@ def covered_names(certificate: str) -> frozenset[str]:
 
 @kept_by_digest(_CHECKS_KEPT)
 def _facts(certificate: str) -> tuple[frozenset[str], datetime]:
-    leaf = chain_of(certificate.encode())[0]
-    return frozenset(name.lower() for name in names_of(certificate)), leaf.not_valid_after_utc
+    leaf = read_chain(certificate.encode())[0]
+    return frozenset(name.lower() for name in dns_names(leaf)), leaf.not_valid_after_utc

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from apisix_ingress.model.formats.certificates import extension_of, read_chain
 from apisix_ingress.model.formats.hashed_cache import kept_by_digest
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.network.host_names import canonical_host
@@ -19,7 +20,7 @@ from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from translation.core.context import Context
 from translation.core.options import Options
-from translation.hosts.certificates import chain_of, fingerprint_of, key_pair, names_of
+from translation.hosts.certificates import fingerprint_of, key_pair, names_of
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -107,7 +108,7 @@ def _authority(scope: Context, secret: Secret) -> str:
         return ""
     else:
         try:
-            if not any(map(_may_issue, chain_of(secret.data[key]))):
+            if not any(map(_may_issue, read_chain(secret.data[key]))):
                 scope.degrade("NotAnAuthority", "spec.client.caSecret", f"{secret.meta.key} {_NO_CA.format(key)}")
             return secret.data[key].decode()
         except ValueError:
@@ -121,7 +122,7 @@ def _authority_key(secret: Secret) -> str | None:
     named = [key for key in _CA_KEYS if key in secret.data]
     if len(named) > 1 and named[-1] == "ca.crt":
         try:
-            if not any(map(_may_issue, chain_of(secret.data[named[0]]))):
+            if not any(map(_may_issue, read_chain(secret.data[named[0]]))):
                 return named[-1]
         except ValueError:
             pass
@@ -129,15 +130,17 @@ def _authority_key(secret: Secret) -> str | None:
 
 
 def _may_issue(certificate: Certificate) -> bool:
-    """Return whether clients can have certificates of a CA, or the certificate itself if it is self-signed."""
+    """Return whether clients can have certificates of a CA, or the certificate itself if it is self-signed.
+
+    Raises:
+        ValueError: A part of it cannot be read.
+    """
     from cryptography import x509
 
     if certificate.issuer == certificate.subject:
         return True
-    try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except x509.ExtensionNotFound:
-        return False
+    constraints = extension_of(certificate, x509.BasicConstraints)
+    return constraints is not None and constraints.ca
 
 
 @kept_by_digest(_FACES_KEPT)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from apisix_ingress.model import names
+from apisix_ingress.model.formats.certificates import read_chain
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
 from translation.core.builder import Builder
 from translation.core.context import Context
-from translation.hosts.certificates import KeyPair, chain_of, covered_names, key_pair
+from translation.hosts.certificates import KeyPair, covered_names, key_pair
 from translation.nginx.fake_certificate import fake_pair
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Server
@@ -105,7 +106,7 @@ def _authority(secret: Secret) -> str:
     """Return the CA certificates in a Secret; empty if there are none, or gateways cannot read them."""
     text = secret.data.get(_CA, b"")
     try:
-        chain_of(text)
+        read_chain(text)
         return text.decode()
     except ValueError:
         return ""

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from apisix_ingress.diagnostics.collect.inventory import Inventory
 from apisix_ingress.diagnostics.doctor.api_server import hooks
 from apisix_ingress.diagnostics.doctor.check import Check, fail, ok, skip, warn
 from apisix_ingress.errors import KubeError
 from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.model.formats.certificates import dns_names, read_chain
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import Secret
 from apisix_ingress.observability.certificate_expiry import expiries
@@ -88,7 +89,7 @@ def _certificates(hook: JsonObject) -> list[x509.Certificate]:
 
     try:
         content = base64.b64decode(str((hook.get("clientConfig") or {}).get("caBundle") or ""))
-        return x509.load_pem_x509_certificates(content)
+        return read_chain(content)
     except ValueError:
         return []
 
@@ -108,17 +109,16 @@ def _served(hook: JsonObject, inventory: Inventory) -> list[tuple[Secret, x509.C
 
 def _leaf(secret: Secret) -> x509.Certificate | None:
     try:
-        return x509.load_pem_x509_certificate(secret.data.get("tls.crt", b""))
+        return read_chain(secret.data.get("tls.crt", b""))[0]
     except ValueError:
         return None
 
 
 def _names(leaf: x509.Certificate) -> list[str]:
     try:
-        extension = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except (x509.ExtensionNotFound, ValueError):
+        return dns_names(leaf)
+    except ValueError:
         return []
-    return extension.value.get_values_for_type(x509.DNSName)
 
 
 def _is_signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -126,6 +126,6 @@ def _is_signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
         return True
     try:
         leaf.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from apisix_ingress.model.formats.certificates import read_chain
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE, CA_KEY
 from apisix_ingress.model.objects import ConfigMap, Secret
@@ -13,7 +14,7 @@ from crds.gateway.gateways import GatewaySpec, Validation
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.gateway.entry.listeners import Listener
-from translation.hosts.certificates import KeyPair, chain_of, key_pair
+from translation.hosts.certificates import KeyPair, key_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def ca_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reasons:
     if text is None:
         return Unresolved(reasons[1], f"{key} does not exist, or has no {CA_KEY}")
     try:
-        chain_of(text.encode())
+        read_chain(text.encode())
     except ValueError:
         return Unresolved(reasons[1], f"{CA_KEY} in {key} is not a certificate in PEM format")
     return text

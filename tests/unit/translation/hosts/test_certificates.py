@@ -1,5 +1,6 @@
 """Pairs of certificate and key."""
 
+import ssl
 import sys
 
 import pytest
@@ -86,6 +87,27 @@ def test_private_key_is_in_no_repr() -> None:
 )
 def test_bad_pair_is_reported_without_its_content(raw: JsonObject, want: str) -> None:
     assert read(raw) == (None, [f"Secret default/secret {want}"])
+
+
+UNREADABLE = {
+    "unknown version": (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x09"),
+    "name that is not ASCII": (b"\x82\x0da.example.com", b"\x82\x0d\xff.example.com"),
+    "name of a type without support": (b"\x82\x0da.example.com", b"\xa3\x0da.example.com"),
+    "address of an unknown length": (b"\x82\x0da.example.com", b"\x87\x0da.example.com"),
+    "extensions that are not a sequence": (b"\x06\x03\x55\x1d\x11\x04", b"\x06\x03\x55\x1d\x11\x05"),
+}
+"""What is changed in a certificate: bytes before and after. The parts are parsed when they are first used."""
+
+
+@pytest.mark.parametrize(("before", "after"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_certificate_with_a_part_that_cannot_be_read_is_reported(before: bytes, after: bytes) -> None:
+    one = pem(1)
+    content = ssl.PEM_cert_to_DER_cert(one.certificate)
+    assert before in content
+    changed = ssl.DER_cert_to_PEM_cert(content.replace(before, after))
+
+    want = "has a certificate that cannot be read: it must be PEM, the server's own certificate first"
+    assert read(secret(tls__crt=changed, tls__key=one.key)) == (None, [f"Secret default/secret {want}"])
 
 
 def test_names_of_a_certificate_are_sorted() -> None:
