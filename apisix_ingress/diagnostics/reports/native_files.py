@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
-from urllib.parse import quote
 
+from apisix_ingress.model.formats.markdown import code, literal, prose
 from apisix_ingress.model.formats.yaml_output import print_yaml
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.native.model import Effect, Note
@@ -52,8 +52,7 @@ def write_files(found: Manifests, folder: Path) -> list[Path]:
 
 
 def _file_name(host: str) -> str:
-    """Return the file of a host; a host in a manifest may look like a path."""
-    return f"{quote(object_name(host), safe='')}.yaml"
+    return f"{object_name(host)}.yaml"
 
 
 def difference_lines(found: Manifests) -> Iterator[str]:
@@ -69,7 +68,7 @@ def difference_lines(found: Manifests) -> Iterator[str]:
         if places:
             yield f"\n## {title}\n"
         for reason, where in places.items():
-            yield f"{numbers[effect, reason]}. {reason}\n   ({_first(where)})"
+            yield f"{numbers[effect, reason]}. {prose(reason)}\n   ({_first(where)})"
     yield f"\n## For every host\n\n* {_DEFAULT_CERTIFICATE}\n* {_REPORT}"
     if numbers:
         yield "\n## By host\n\n| host | file | closed | not written | different |\n|---|---|---|---|---|"
@@ -86,7 +85,7 @@ def _places(notes: Iterable[Note], effect: Effect) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for note in notes:
         if note.effect == effect:
-            found.setdefault(note.reason, []).append(f"`{_shown(note.host)}{note.path}`")
+            found.setdefault(note.reason, []).append(code(f"{_shown(note.host)}{note.path}"))
     return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
@@ -111,8 +110,8 @@ def _table(found: Manifests, numbers: Mapping[tuple[Effect, str], int]) -> Itera
         cells = (
             sorted({numbers[effect, note.reason] for note in notes if note.effect == effect}) for effect in _TITLES
         )
-        named = f"`{_file_name(host)}`" if found.hosts.get(host) else "none"
-        yield f"| {_shown(host)} | {named} | {' | '.join(', '.join(map(str, cell)) for cell in cells)} |"
+        named = code(_file_name(host)) if found.hosts.get(host) else "none"
+        yield f"| {literal(_shown(host))} | {named} | {' | '.join(', '.join(map(str, cell)) for cell in cells)} |"
 
 
 def _first(places: list[str]) -> str:

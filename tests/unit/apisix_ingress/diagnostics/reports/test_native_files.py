@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
+
 from apisix_ingress.diagnostics.reports.native_files import difference_lines, write_files
+from apisix_ingress.model.json import JsonObject
 from translation.nginx.native.model import Note
 from translation.nginx.native.write import Manifests
+from translation.nginx.options import CATCH_ALL
 
 OBJECT = {"kind": "ApisixRoute"}
 
@@ -37,11 +41,25 @@ def test_the_default_certificate_is_named_for_every_host() -> None:
     assert "fallback_sni" in text(hosts=("a.test",))
 
 
-def test_a_host_that_looks_like_a_path_is_written_into_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
+HOSTS = ("../a", "/b", ".", "a.test", "*.a.test", "wildcard.a.test", "any-host", CATCH_ALL, "shared", "x" * 5_000)
 
-    write_files(Manifests(dict.fromkeys(("../a", "/b", ".", "a.test"), (OBJECT,)), (), ()), folder)
+
+def test_every_host_has_a_file_of_its_own_in_the_folder(tmp_path: Path) -> None:
+    hosts: dict[str, tuple[JsonObject, ...]] = {host: ({"kind": "ApisixRoute", "host": host},) for host in HOSTS}
+
+    write_files(Manifests(hosts, (OBJECT,), ()), tmp_path / "out")
 
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    got = {path.name for path in folder.iterdir()}
-    assert got == {"..yaml", "..%2Fa.yaml", "%2Fb.yaml", "a.test.yaml", "DIFFERENCES.md"}
+    files = [path for path in (tmp_path / "out").iterdir() if path.suffix == ".yaml"]
+    assert sorted(str(yaml.safe_load(path.read_text()).get("host", "")) for path in files) == sorted(("", *HOSTS))
+    named = {path.name for path in files if not path.name.startswith("sha256.")}
+    assert named == {"a.test.yaml", "any-host.yaml", "shared.yaml", "wildcard.a.test.yaml"}
+    assert yaml.safe_load((tmp_path / "out" / "wildcard.a.test.yaml").read_text())["host"] == "*.a.test"
+
+
+def test_texts_of_hosts_and_paths_are_not_formatted() -> None:
+    got = text(Note("a|`b\n# c", "/`<b>", "differs", "no <i>[x](y)"))
+
+    assert "(``a\\|`b\\n# c/`<b>``)" in got
+    assert "| a\\|\\`b\\\\n# c | none |" in got
+    assert "1. no &lt;i&gt;\\[x\\](y)\n" in got
