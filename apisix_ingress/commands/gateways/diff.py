@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
@@ -17,7 +18,7 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
 )
 from apisix_ingress.commands.common.setup import print_painted
-from apisix_ingress.model.formats.patterns import TextPattern
+from apisix_ingress.model.formats.markdown import fence_of, literal
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -41,8 +42,8 @@ _HEADER = ("CHANGE", "RECORD", "NAME", "OBJECT", "FIELDS")
 _CONTEXT = 2
 """Number of equal lines shown around differences."""
 
-_TICKS = TextPattern("`+")
-
+_MOST_COMPARED = 2_000
+"""Lines of a body whose differences are searched one by one, which can take quadratic time."""
 
 FormatOption = Annotated[str, one_of(("text", "json", "markdown"))]
 PruneOption = Annotated[
@@ -137,10 +138,10 @@ def markdown_lines(document: JsonObject, *, stat: bool) -> Iterator[str]:
         yield ""
         yield "| change | record | name | object | fields |"
         yield "|---|---|---|---|---|"
-        yield from (f"| {' | '.join(map(_cell, _row(change)))} |" for change in document["changes"])
+        yield from (f"| {' | '.join(map(literal, _row(change)))} |" for change in document["changes"])
     for note in document["notes"]:
         yield ""
-        yield f"> {_cell(note)}"
+        yield f"> {literal(note)}"
     for change in () if stat else document["changes"]:
         if change["act"] in _WITH_BODIES:
             yield from _folded(change)
@@ -148,7 +149,7 @@ def markdown_lines(document: JsonObject, *, stat: bool) -> Iterator[str]:
 
 def _folded(change: JsonObject) -> Iterator[str]:
     body = [line[2:] for line, _ in _body_lines(change["before"], change["after"])]
-    fence = "`" * max(3, 1 + max((len(found) for line in body for found in _TICKS.findall(line)), default=0))
+    fence = fence_of(body)
     yield ""
     yield f"<details><summary>{change['act']} {html.escape(change['record'])}</summary>"
     yield ""
@@ -157,10 +158,6 @@ def _folded(change: JsonObject) -> Iterator[str]:
     yield fence
     yield ""
     yield "</details>"
-
-
-def _cell(text: str) -> str:
-    return html.escape(text).replace("|", "\\|").replace("`", "\\`")
 
 
 def lines(document: JsonObject) -> Iterator[tuple[str, str]]:
@@ -185,14 +182,37 @@ def summary(document: JsonObject) -> str:
 
 
 def _body_lines(before: JsonObject | None, after: JsonObject | None) -> Iterator[tuple[str, str]]:
-    from difflib import unified_diff
-
-    old, new = _pretty(before), _pretty(after)
-    for number, line in enumerate(unified_diff(old, new, lineterm="", n=_CONTEXT)):
-        if number < 2:
-            continue  # the names of two files
+    for line in _differences(_pretty(before), _pretty(after)):
         yield f"  {line}", {"+": "green", "-": "red", "@": "cyan"}.get(line[0], "")
 
 
+def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """Yield the differences of two texts as hunks of a unified diff."""
+    if max(len(old), len(new)) > _MOST_COMPARED:
+        yield from _coarse_differences(old, new)
+        return
+    from difflib import unified_diff
+
+    # The first two lines are the names of files.
+    yield from islice(unified_diff(old, new, lineterm="", n=_CONTEXT), 2, None)
+
+
+def _coarse_differences(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """Yield one hunk, in linear time: everything between the first and the last difference."""
+    if old == new:
+        return
+    start = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
+    start = min(len(old), len(new)) if start is None else start
+    rest = min(len(old), len(new)) - start
+    end = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+    first, after = max(start - _CONTEXT, 0), min(end, _CONTEXT)
+    sizes = (len(text) - end + after - first for text in (old, new))
+    yield "@@ -{0},{1} +{0},{2} @@".format(first + 1, *sizes)
+    yield from (f" {line}" for line in old[first:start])
+    yield from (f"-{line}" for line in old[start : len(old) - end])
+    yield from (f"+{line}" for line in new[start : len(new) - end])
+    yield from (f" {line}" for line in old[len(old) - end : len(old) - end + after])
+
+
 def _pretty(body: JsonObject | None) -> list[str]:
-    return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False).splitlines() if body is not None else []
+    return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False).split("\n") if body is not None else []

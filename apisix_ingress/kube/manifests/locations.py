@@ -6,7 +6,8 @@ Messages contain these positions so that an editor can jump to them. Only files 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -78,7 +79,13 @@ def _below(node: yaml.Node, step: Sequence[str]) -> tuple[yaml.Node, yaml.Node] 
         item = node.value[int(number)]
         return item, item
     wanted = name or bracketed or number
-    return next(((key, value) for key, value in _pairs(node) if key.value == wanted), None)
+    return _fields(node).get(wanted)
+
+
+@lru_cache(maxsize=64)
+def _fields(node: yaml.Node) -> Mapping[str, tuple[yaml.Node, yaml.Node]]:
+    """Return the keys of a mapping, each with its key node and value, to find thousands of fields in one object."""
+    return {str(key.value): (key, value) for key, value in _pairs(node)}
 
 
 def _pairs(node: yaml.Node | None) -> Iterator[tuple[yaml.Node, yaml.Node]]:

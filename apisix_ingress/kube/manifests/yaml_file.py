@@ -6,6 +6,7 @@ The limit for a file is 10 MB; `safe_yaml` has the other limits. `loader` interp
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from apisix_ingress.model.formats.safe_yaml import Position, plain, read_each
 from apisix_ingress.model.json import JsonObject
 
 LARGEST_FILE = 10 * 2**20
+_LONGEST_NAME = 100
+"""Characters of a key that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,8 @@ def _parse_json(content: bytes) -> JsonObject | None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twice!r} is given twice")
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"key {twice[:_LONGEST_NAME]!r} is given twice")
     return found
 
 

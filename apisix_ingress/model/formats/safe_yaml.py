@@ -15,8 +15,12 @@ import yaml
 
 _LARGEST_DOCUMENT = 1_000_000
 """Nodes of a document once its aliases are resolved."""
+_MOST_REPEATED = 1_000_000
+"""Nodes that aliases may add to all documents of a text: a document of 300 bytes can repeat a million."""
 _STANDARD = "tag:yaml.org,2002:"
 _LONGEST_TAG = 100
+_LONGEST_NAME = 100
+"""Characters of a key that messages quote."""
 _REASONS = {
     "timestamp": "no such date or time; put it in quotes if it is a text",
     "float": "not a number that JSON has",
@@ -61,7 +65,7 @@ class _Loader(yaml.CSafeLoader):
 def _twice(key: yaml.ScalarNode) -> str:
     # Typical for concatenated files without a separator: the second object continues the first document.
     is_head = key.start_mark.column == 0 and key.value in _HEAD
-    return f"key {key.value!r} is given twice{'; is a --- missing before it?' if is_head else ''}"
+    return f"key {key.value[:_LONGEST_NAME]!r} is given twice{'; is a --- missing before it?' if is_head else ''}"
 
 
 def read_yaml(content: bytes, *, deepest: int) -> Iterator[Any]:
@@ -90,7 +94,14 @@ def read_each(content: bytes, *, deepest: int) -> Iterator[Any]:
     Raises:
         DocumentError: Invalid YAML, so that the start of the next document is unknown.
     """
-    return map(_data, compose_each(content, deepest=deepest))
+    room = _MOST_REPEATED
+    for root in compose_each(content, deepest=deepest):
+        try:
+            room -= 0 if root is None else _repeated(root, room)
+        except yaml.YAMLError as error:
+            yield _explained(error)
+        else:
+            yield _data(root)
 
 
 def compose_each(content: bytes, *, deepest: int) -> Iterator[yaml.Node | None]:
@@ -123,10 +134,6 @@ def _data(root: yaml.Node | None) -> Any:
     """Return the data of a document, or its error."""
     if root is None:
         return None
-    try:
-        _check_size(root)
-    except yaml.YAMLError as error:
-        return _explained(error)
     builder = _Loader("")
     try:
         return plain(builder.construct_document(root))
@@ -151,8 +158,10 @@ def _unreadable_value(root: yaml.Node) -> DocumentError | None:
     """Return the line and field of the first value that cannot be read; None if there is no such value."""
     builder = _Loader("")
     try:
-        for field, node in _fields(root, ""):
+        path: list[str] = []
+        for node in _nodes(root, path):
             if reason := _reason(builder, node):
+                field = "".join(path).removeprefix(".")
                 mark: Any = node.start_mark
                 return DocumentError(f"{_position_text(mark)}{field}{': ' if field else ''}{reason}", position(mark))
     except RecursionError:
@@ -162,17 +171,20 @@ def _unreadable_value(root: yaml.Node) -> DocumentError | None:
     return None
 
 
-def _fields(node: yaml.Node, field: str) -> Iterator[tuple[str, yaml.Node]]:
-    """Yield a node and all below it, each with the path of its field; recursive nodes were rejected before."""
-    yield field, node
+def _nodes(node: yaml.Node, path: list[str]) -> Iterator[yaml.Node]:
+    """Yield a node and all below it, while `path` has the steps to its field; recursive nodes were rejected before."""
+    yield node
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            name = f"{field}.{key.value}" if field else str(key.value)
-            yield field, key
-            yield from _fields(value, name)
+            yield key
+            path.append(f".{str(key.value)[:_LONGEST_NAME]}")
+            yield from _nodes(value, path)
+            path.pop()
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            yield from _fields(value, f"{field}[{number}]")
+            path.append(f"[{number}]")
+            yield from _nodes(value, path)
+            path.pop()
 
 
 def _reason(builder: _Loader, node: yaml.Node) -> str:
@@ -203,8 +215,12 @@ def _check_depth(text: str, deepest: int) -> None:
             depth -= 1
 
 
-def _check_size(root: yaml.Node) -> None:
-    """Reject a document whose resolved aliases exceed the limit; counts without resolving them."""
+def _repeated(root: yaml.Node, room: int) -> int:
+    """Return how many nodes the aliases of a document add; counts without resolving them.
+
+    Raises:
+        yaml.MarkedYAMLError: They exceed the limit of the document, or `room`.
+    """
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node) -> int:
@@ -220,7 +236,10 @@ def _check_size(root: yaml.Node) -> None:
         sizes[id(node)] = total
         return total
 
-    size(root)
+    repeated = size(root) - len(sizes)
+    if repeated > room:
+        raise yaml.MarkedYAMLError(None, None, "too large once the aliases of the file are resolved", root.start_mark)
+    return repeated
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:
