@@ -5,12 +5,19 @@ Servers that never end, redirect or send much are in `tests/flow/test_hostile_se
 
 from __future__ import annotations
 
+import ssl
+from base64 import b64encode
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from e2e.attacks.values import SLOW_TO_MATCH
 from tests.flow.commandline import Cli
@@ -126,3 +133,119 @@ def test_explain_ends_for_paths_with_many_stars(cli: Cli) -> None:
     got = cli("explain", f"shop.test/products/{'a' * 1500}", "-f", name)
 
     assert got.returncode in (0, 1), got.stderr
+
+
+HOSTILE = "\x1b[31m\x9b31m\u202e\u2028\r\n::error::forged\n# heading ![x](http://evil.test/)`|<b>"
+
+
+@pytest.mark.parametrize("output", ["text", "json", "markdown", "html"])
+def test_a_report_of_hostile_texts_has_no_control_characters_and_no_forged_lines(output: str, cli: Cli) -> None:
+    item = ingress(f"shop{HOSTILE}", f"/a{HOSTILE}", server_snippet=HOSTILE, auth_url=HOSTILE)
+    item["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"] = HOSTILE
+
+    got = cli("migrate", write(cli, item), "-o", output)
+
+    assert got.returncode == 3, got.stderr
+    printed = got.stdout.splitlines()
+    assert [line for line in printed if not line.isprintable()] == []
+    assert [line for line in printed if line.startswith(("::error", "# heading"))] == []
+
+
+@pytest.mark.parametrize("command", [("lint", "-o", "json"), ("lint", "-o", "sarif"), ("lint", "-o", "github")])
+def test_findings_of_hostile_texts_have_no_control_characters(command: tuple[str, ...], cli: Cli) -> None:
+    item = ingress(f"shop{HOSTILE}", f"/a{HOSTILE}", server_snippet=HOSTILE, auth_url=HOSTILE)
+
+    got = cli(*command, write(cli, item), "--config", "config.yaml")
+
+    assert got.returncode == 1, got.stderr
+    assert [line for line in got.stdout.splitlines() if not line.isprintable()] == []
+
+
+@pytest.mark.parametrize("to", ["apisixroute", "ingress", "httproute"])
+def test_no_host_replaces_the_manifests_of_another_host(to: str, cli: Cli) -> None:
+    hosts = {
+        "victim": "*.shop.test",
+        "evil": "wildcard.shop.test",
+        "rest": "",
+        "lookalike": "any-host",
+        "all": "shared",
+    }
+    items = [ingress(name, rewrite_target="/x") for name in (*hosts, "long")]
+    for item, host in zip(items, (*hosts.values(), "x" * 300 + ".test"), strict=True):
+        item["metadata"]["namespace"] = item["metadata"]["name"]
+        item["spec"]["rules"][0]["host"] = host
+    services = [{**SERVICE, "metadata": {"name": "web", "namespace": name}} for name in (*hosts, "long")]
+
+    got = cli("migrate", write(cli, *items, *services), "--to", to, "--write", "out")
+
+    assert got.returncode in (0, 1, 3), got.stderr
+    documents = [each for path in (cli.folder / "out").glob("*.yaml") for each in yaml.safe_load_all(path.read_text())]
+    assert {each["metadata"]["namespace"] for each in documents} >= {*hosts, "long"}
+
+
+def unreadable_certificates() -> Iterator[dict[str, Any]]:
+    """Yield TLS Secrets with certificates of which a part cannot be read."""
+    key = generate_private_key(SECP256R1())
+    name, now = x509.Name([]), datetime(2026, 1, 1, tzinfo=UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=3650))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("shop.test")]), critical=False)
+    content = builder.sign(key, SHA256()).public_bytes(Encoding.DER)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    for number, (before, after) in enumerate(UNREADABLE_PARTS):
+        assert before in content
+        certificate = ssl.DER_cert_to_PEM_cert(content.replace(before, after))
+        data = {"tls.crt": certificate, "tls.key": pem, "ca.crt": certificate}
+        meta = {"name": f"tls{number}", "namespace": "default"}
+        yield {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": data}
+
+
+UNREADABLE_PARTS = (
+    (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x09"),
+    (b"\x82\x09shop.test", b"\x82\x09\xffhop.test"),
+    (b"\x82\x09shop.test", b"\xa3\x09shop.test"),
+)
+"""An unknown version, a name that is not ASCII, and a kind of name that libraries do not support."""
+
+
+@pytest.mark.parametrize("command", ["translate", "lint", "migrate"])
+def test_a_command_reports_certificates_that_cannot_be_read(command: str, cli: Cli) -> None:
+    secrets = [*unreadable_certificates()]
+    items = []
+    for secret in secrets:
+        name = secret["metadata"]["name"]
+        item = ingress(name, auth_tls_secret=f"default/{name}")
+        item["spec"]["tls"] = [{"hosts": [f"{name}.test"], "secretName": name}]
+        items.append(item)
+        secret["data"] = {field: b64encode(text.encode()).decode() for field, text in secret.pop("stringData").items()}
+    file = write(cli, *items, *secrets)
+
+    got = cli(command, *({"translate": ("-f", file)}.get(command, (file,))), "--config", "config.yaml")
+
+    assert got.returncode in (0, 1, 3), got.stderr
+    assert "Traceback" not in got.stderr
+    assert "crashed" not in got.stderr
+
+
+def repeated(number: int) -> str:
+    """Return a document of a few hundred bytes whose aliases repeat 100,000 nodes."""
+    levels = [f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]" for level in range(1, 5)]
+    text = "\n".join(["l0: &l0 [x, x, x, x, x, x, x, x, x, x]", *levels])
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}}}\n{text}\n"
+
+
+def test_a_file_with_many_documents_of_aliases_is_read_within_a_limit(cli: Cli) -> None:
+    cli.write("objects.yaml", "---\n".join(repeated(number) for number in range(400)))
+
+    got = cli("lint", "objects.yaml")
+
+    assert got.returncode == 1, got.stderr
+    assert got.stdout.count("too large once the aliases of the file are resolved") > 300
+
+
+def test_a_file_with_many_keys_is_read_in_linear_time(cli: Cli) -> None:
+    keys = ", ".join(f'"key{number}": 1' for number in (*range(200_000), 199_999))
+    cli.write("objects.json", f'{{"apiVersion": "v1", {keys}}}')
+
+    got = cli("lint", "objects.json")
+
+    assert (got.returncode, "key 'key199999' is given twice" in got.stdout) == (1, True), got.stderr

@@ -94,11 +94,11 @@ def print_stderr(lines: Iterable[str]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines without control characters; a line may hold several."""
+    """Print lines without control characters."""
     from apisix_ingress.model.secrets.redaction import escape
 
     for line in lines:
-        print(escape(line, "\n"))
+        print(escape(line))
 
 
 def colours(stream: Any = None) -> bool:
@@ -123,10 +123,12 @@ def print_report_json(document: Any) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print a document as JSON."""
+    """Print a document as JSON, with control characters as escape sequences of JSON."""
     import json
 
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+    from apisix_ingress.model.secrets.redaction import escape_in_quotes
+
+    print(escape_in_quotes(json.dumps(document, indent=2, ensure_ascii=False)))
 
 
 def settings_of(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:

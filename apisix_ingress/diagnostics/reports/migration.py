@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from apisix_ingress.model.formats.markdown import prose
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.secrets.redaction import escape
 from translation.nginx.migration import HostReport, IngressReport, MigrationReport, Risk
 from translation.nginx.options import CATCH_ALL
 from translation.nginx.tables.findings import UNKNOWN
@@ -74,17 +76,20 @@ def text_lines(report: MigrationReport) -> Iterator[str]:
     """Yield the report as lines for a terminal."""
     for title, lines in _sections(report):
         if title:
-            yield f"\n{title}:"
+            yield ""
+            yield f"{title}:"
         yield from (f"  {line}" if title else line for line in lines)
 
 
 def markdown_lines(report: MigrationReport) -> Iterator[str]:
     """Yield the report as Markdown."""
-    yield "# Migration from ingress-nginx\n"
+    yield "# Migration from ingress-nginx"
+    yield ""
     for title, lines in _sections(report):
         if title:
-            yield f"## {title}\n"
-        yield from (f"  * {line.strip()}" if line.startswith(" ") else f"* {line}" for line in lines)
+            yield f"## {title}"
+            yield ""
+        yield from (f"  * {prose(line.strip())}" if line.startswith(" ") else f"* {prose(line)}" for line in lines)
         yield ""
 
 
@@ -92,11 +97,11 @@ def as_html(report: MigrationReport) -> str:
     """Return the report as one self-contained HTML page."""
     parts = []
     for title, lines in _sections(report):
-        heading = f"<h2>{html.escape(title)}</h2>" if title else ""
+        heading = f"<h2>{_html(title)}</h2>" if title else ""
         parts.append(f"{heading}<ul>{''.join(_items(list(lines)))}</ul>")
     rows = "".join(
-        f"<tr class='{each.level}'><td>{html.escape(_shown(each.host))}<td>{each.level}"
-        f"<td>{html.escape(', '.join(_name(key) for key in each.ingresses))}</tr>"
+        f"<tr class='{each.level}'><td>{_html(_shown(each.host))}<td>{each.level}"
+        f"<td>{_html(', '.join(_name(key) for key in each.ingresses))}</tr>"
         for each in report.hosts
     )
     table = f"<h2>Every host</h2><table><tr><th>host<th>verdict<th>Ingresses, the oldest first</tr>{rows}</table>"
@@ -114,9 +119,13 @@ def _items(lines: list[str]) -> Iterator[str]:
         if inner != is_open:
             yield "<ul>" if inner else "</ul>"
         is_open = inner
-        yield f"<li>{html.escape(line.strip())}"
+        yield f"<li>{_html(line.strip())}"
     if is_open:
         yield "</ul>"
+
+
+def _html(text: str) -> str:
+    return html.escape(escape(text))
 
 
 def _sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:

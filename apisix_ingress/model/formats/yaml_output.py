@@ -6,6 +6,8 @@ from typing import Any, TextIO
 
 import yaml
 
+from apisix_ingress.model.secrets.redaction import escape, escape_in_quotes
+
 
 class _Dumper(yaml.CSafeDumper):
     """Repeats a value that occurs twice, and writes a text with several lines as a block."""
@@ -15,7 +17,13 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
+
+
+def _style(text: str) -> str | None:
+    if not text.isprintable() and escape(text, keep="\n\t") != text:
+        return '"'
+    return "|" if "\n" in text else None
 
 
 _Dumper.add_representer(str, _text)
@@ -23,4 +31,5 @@ _Dumper.add_representer(str, _text)
 
 def print_yaml(document: Any, stream: TextIO) -> None:
     """Print a document; keys keep their order."""
-    yaml.dump(document, stream, _Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    text = yaml.dump(document, None, _Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    stream.write(escape_in_quotes(text))

@@ -16,13 +16,19 @@ _DEEPEST = 8
 _DEEPEST_SHOWN = 64
 _LARGEST_INTEGER = 2**63 - 1
 
-# Control characters, line separators, directional overrides (they reorder what a reader sees) and lone
+# Control characters, line separators, directional marks (they reorder what a reader sees) and lone
 # surrogates (they cannot be encoded).
 _UNPRINTABLE = {
     code: chr(code).encode("unicode_escape").decode("ascii")
-    for first, last in ((0, 0x1F), (0x7F, 0x9F), (0x2028, 0x202E), (0x2066, 0x2069), (0xD800, 0xDFFF))
+    for first, last in (
+        *((0, 0x1F), (0x7F, 0x9F), (0x2028, 0x2029), (0xD800, 0xDFFF)),
+        *((0x61C, 0x61C), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069)),
+    )
     for code in range(first, last + 1)
 }
+
+_UNPRINTABLE_IN_QUOTES = {code: f"\\u{code:04x}" for code in _UNPRINTABLE if code > 0x1F}
+"""Control characters that writers of JSON and YAML do not escape themselves."""
 
 _registered: set[str] = set()
 
@@ -80,6 +86,11 @@ def escape(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return text.translate({**_UNPRINTABLE, **{ord(each): each for each in keep}} if keep else _UNPRINTABLE)
+
+
+def escape_in_quotes(document: str) -> str:
+    r"""Write control characters in the quoted strings of JSON or YAML as ``\u009b``, which is the same document."""
+    return document.translate(_UNPRINTABLE_IN_QUOTES)
 
 
 def masked(
