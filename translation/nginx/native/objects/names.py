@@ -12,7 +12,7 @@ _GATEWAY = "gateway.networking.k8s.io/v1"
 _NATIVE = "apisix.apache.org/v2"
 
 _DIGITS = 32
-"""Hexadecimal digits of a digest: nobody can find a second host with the same one."""
+"""Hexadecimal digits of a digest: enough that two hosts with the same one cannot be found."""
 
 
 _ANY_HOST, _WILDCARD, _DIGEST = "any-host", "wildcard.", "sha256."
