@@ -138,8 +138,8 @@ def _sentence(response: Response, who: str) -> str:
             return f"{response.status} → {response.location or 'a location that depends on the request'}, by {by}"
         case "reply":
             return f"{status}{by} is chosen, and {response.cause}"
-    if response is NO_HANDSHAKE:
-        return response.cause
+    if response is NO_HANDSHAKE or response.cause.startswith("nginx"):
+        return f"{status}{response.cause}"
     return f"{status}{by} is chosen, but {response.cause}"
 
 

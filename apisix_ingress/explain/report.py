@@ -96,6 +96,9 @@ def response_of(request: ProbeRequest, choice: Choice, records: Records) -> Resp
     """Return the response to a request for which the gateway makes this choice."""
     if request.scheme == "https" and certificate_of(_server_name(request), records) is None:
         return NO_HANDSHAKE
+    if request.rejection is not None:
+        status, cause = request.rejection
+        return Response("error", status, cause)
     route = choice.winner.route.body if choice.winner else None
     return respond(request, route, records, global_rules_of(records))
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from urllib.parse import SplitResult, parse_qsl, unquote_to_bytes, urlsplit
 
 from apisix_ingress.errors import UsageError
-from apisix_ingress.model.formats.patterns import ValuePattern
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.network.ip_address import is_ip
 
 _METHOD = ValuePattern(r"[A-Z]+(-[A-Z]+)?")
@@ -21,6 +21,8 @@ _UNKNOWABLE = ValuePattern(
     r"|msec|pid|binary_remote_addr|connection(_requests|_time)?|remote_port|server_addr|request_(id|length|time|body|completion)|body_bytes_sent"
     r"|bytes_(sent|received)|hostname|nginx_version|pipe|status|realpath_root|document_root|request_filename"
 )
+_MALFORMED = TextPattern(r"%(?:00|[0-9A-Fa-f]?(?:[^0-9A-Fa-f]|$))")
+"""An escape without two hexadecimal digits, or of the character 0."""
 _HEADER = ValuePattern(r"(?s)([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*[:=]\s*(.*)", 65_536)
 
 
@@ -68,11 +70,28 @@ class ProbeRequest:
     @cached_property
     def path(self) -> str:
         """The path to match."""
-        return normalise(self.target.partition("?")[0])
+        return normalise(self._target.partition("?")[0])
+
+    @cached_property
+    def _target(self) -> str:
+        """The target without a fragment, which nginx ignores."""
+        return self.target.partition("#")[0]
+
+    @cached_property
+    def rejection(self) -> tuple[int, str] | None:
+        """The status and cause if nginx rejects the request before a route is chosen; None if it does not."""
+        if self.method in ("TRACE", "CONNECT"):
+            return 405, f"nginx rejects the method {self.method}"
+        path = self._target.partition("?")[0]
+        if _MALFORMED.found(path):
+            return 400, "nginx rejects an invalid percent-encoding in the path"
+        if _leaves_root(path):
+            return 400, "nginx rejects a path above the root"
+        return None
 
     @cached_property
     def _query(self) -> str:
-        return self.target.partition("?")[2]
+        return self._target.partition("?")[2]
 
     @cached_property
     def _arguments(self) -> dict[str, str]:
@@ -134,6 +153,15 @@ class ProbeRequest:
             "content_type": self.headers.get("content-type"),
             "server_protocol": "HTTP/1.1",
         }
+
+
+def _leaves_root(path: str) -> bool:
+    depth = 0
+    for piece in unquote_to_bytes(path).split(b"/")[1:]:
+        depth += -1 if piece == b".." else 0 if piece in (b"", b".") else 1
+        if depth < 0:
+            return True
+    return False
 
 
 def normalise(path: str) -> str:

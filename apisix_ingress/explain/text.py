@@ -76,7 +76,7 @@ def _candidate_lines(document: JsonObject, *, verbose: bool) -> Iterator[str]:
 
 
 def _folded(losing: Sequence[JsonObject], *, verbose: bool) -> Iterator[tuple[JsonObject, int]]:
-    """Yield routes with the number of those that follow with the same object, host and path, which are not listed."""
+    """Yield routes with the number of unlisted routes that follow with the same object, host and path."""
     for _, group in groupby(losing, key=lambda found: (found["owner"], found["host"], found["uri"], found["outcome"])):
         routes = list(group)
         listed = routes if verbose or not routes[0]["owner"] else routes[:1]

@@ -8,7 +8,10 @@ from contextlib import ExitStack
 
 from e2e.devgateway.process import DevGateway
 from e2e.explained.compare import Target, compare_sets, shares
+from e2e.explained.corpus import comparable, compare_corpus
 from e2e.explained.objects import PROVIDERS
+
+CORPUS = "corpus"
 
 
 def target_of(gateway: DevGateway) -> Target:
@@ -22,7 +25,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m e2e.explained", description=__doc__)
     parser.add_argument("--sets", type=int, default=100, help="sets of objects of each provider")
     parser.add_argument("--start", type=int, default=0, help="number of the first set")
-    parser.add_argument("--provider", action="append", choices=list(PROVIDERS))
+    parser.add_argument("--provider", action="append", choices=[*PROVIDERS, CORPUS])
+    parser.add_argument("--every", type=int, default=1, help="only each n-th case of the corpus")
     parser.add_argument("--admin-url", default="", help="default: a development gateway")
     parser.add_argument("--admin-key", default="")
     parser.add_argument("--host", default="127.0.0.1")
@@ -34,8 +38,10 @@ def main() -> None:
         target = Target(args.admin_url, args.admin_key, args.host, args.http, args.https)
         if not args.admin_url:
             target = target_of(stack.enter_context(DevGateway(stream=False, faults=False)))
-        for provider in args.provider or PROVIDERS:
-            found = asyncio.run(compare_sets(target, provider, range(args.start, args.start + args.sets)))
+        for provider in args.provider or (*PROVIDERS, CORPUS):
+            seeds = range(args.start, args.start + args.sets)
+            comparison = compare_corpus(target, comparable(args.every)) if provider == CORPUS else None
+            found = asyncio.run(comparison or compare_sets(target, provider, seeds))
             for each in found:
                 if each.verdict == "wrong":
                     print(each.text)

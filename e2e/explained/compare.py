@@ -120,7 +120,11 @@ async def serving(count: int = 8) -> AsyncIterator[Backends]:
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         port = writer.get_extra_info("sockname")[1]
         try:
-            await reader.readuntil(b"\r\n\r\n")
+            request = await reader.readuntil(b"\r\n\r\n")
+            length = next(
+                (line[15:] for line in request.lower().splitlines() if line.startswith(b"content-length:")), 0
+            )
+            await reader.readexactly(int(length))
             head = f"HTTP/1.1 200 OK\r\nX-Backend: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             writer.write(head.encode())
             await writer.drain()

@@ -19,7 +19,7 @@ def with_rejections(
 
     Args:
         outcome: The records.
-        mistakes: Mistakes in plugins of objects; those that are errors are rejected.
+        mistakes: Mistakes in plugins of objects; a gateway rejects errors.
     """
     records, unapplied = outcome.bodies(), dict[RecordKey, Unapplied]()
     for owner, problem in mistakes:
@@ -34,7 +34,7 @@ def with_rejections(
 
 
 def _routes(outcome: Outcome, owner: ObjectKey) -> Iterator[RecordKey]:
-    """Yield the routes of an object, and those that refer to its records."""
+    """Yield the routes of an object, and the routes that refer to its records."""
     own = outcome.world.desired.of_owner(owner).keys()
     for record in outcome.records:
         if record.key.kind == "routes" and (record.key in own or not own.isdisjoint(record.refs)):

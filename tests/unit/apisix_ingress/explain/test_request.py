@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apisix_ingress.errors import UsageError
-from apisix_ingress.explain.request import Unknown, normalise, parse_request
+from apisix_ingress.explain.request import ProbeRequest, Unknown, normalise, parse_request
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,26 @@ def test_a_variable_that_is_not_given_is_unknown(name: str) -> None:
 )
 def test_path_is_matched_in_its_plain_form(path: str, want: str) -> None:
     assert normalise(path) == want
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status"),
+    [
+        ("GET", "/a%20b/../c?x=%", None),
+        ("GET", "/../foo", 400),
+        ("GET", "/a/%2e%2e/%2e%2e/b", 400),
+        ("GET", "/foo%", 400),
+        ("GET", "/foo%zz", 400),
+        ("GET", "/foo%00bar", 400),
+        ("TRACE", "/", 405),
+        ("CONNECT", "/", 405),
+    ],
+)
+def test_nginx_rejects_some_requests_before_a_route_is_chosen(method: str, target: str, status: int | None) -> None:
+    rejection = ProbeRequest(method, "http", "a.org", target).rejection
+    assert (rejection and rejection[0]) == status
+
+
+def test_a_fragment_is_neither_path_nor_query() -> None:
+    assert ProbeRequest("GET", "http", "a.org", "/foo/bar#frag").path == "/foo/bar"
+    assert ProbeRequest("GET", "http", "a.org", "/foo?x=1#frag").variable("query_string") == "x=1"
