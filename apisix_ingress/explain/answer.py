@@ -138,7 +138,7 @@ def _sentence(response: Response, who: str) -> str:
             return f"{response.status} → {response.location or 'a location that depends on the request'}, by {by}"
         case "reply":
             return f"{status}{by} is chosen, and {response.cause}"
-    if response is NO_HANDSHAKE or response.cause.startswith("nginx"):
+    if response.cause.startswith((NO_HANDSHAKE.cause, "nginx")):
         return f"{status}{response.cause}"
     return f"{status}{by} is chosen, but {response.cause}"
 

@@ -8,6 +8,7 @@ label, and a name below it with more labels has no certificate, even if there is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from apisix_ingress.explain.response import Records
 from apisix_ingress.model.json import FrozenJson
@@ -27,6 +28,20 @@ def certificate_of(name: str, records: Records) -> RecordKey | None:
 def snis_of(body: FrozenJson) -> list[str]:
     """Return the server names of a certificate, in lower case."""
     return [str(sni).lower() for sni in ([body["sni"]] if "sni" in body else body.get("snis") or ())]
+
+
+def invalidity(body: FrozenJson, now: datetime) -> str:
+    """Return why clients reject a certificate at an instant; empty if they accept its period of validity."""
+    from cryptography import x509  # only if there is a certificate
+
+    try:
+        found = x509.load_pem_x509_certificate(str(body.get("cert", "")).encode())
+    except ValueError:
+        return ""
+    if found.not_valid_after_utc <= now:
+        return f"expired {(now - found.not_valid_after_utc).days} days ago, on {found.not_valid_after_utc:%Y-%m-%d}"
+    begins = found.not_valid_before_utc
+    return f"not valid before {begins:%Y-%m-%d %H:%M} UTC" if begins > now else ""
 
 
 def _matching(name: str, records: Records) -> Iterator[tuple[float, str]]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from apisix_ingress.explain.answer import Claimant, Unapplied, answer, claims, similar_hosts
-from apisix_ingress.explain.certificates import certificate_of, snis_of
+from apisix_ingress.explain.certificates import certificate_of, invalidity, snis_of
 from apisix_ingress.explain.patterns import RouteFacts, fits_host
 from apisix_ingress.explain.request import ProbeRequest
 from apisix_ingress.explain.response import (
@@ -39,6 +40,8 @@ def explain(
     unapplied: Mapping[RecordKey, Unapplied] | None = None,
     claimants: Iterable[Claimant] = (),
     unverified: str = "",
+    missing: Mapping[str, str] | None = None,
+    now: datetime | None = None,
 ) -> JsonObject:
     """Return how a gateway with these records handles a request.
 
@@ -48,6 +51,8 @@ def explain(
         owner_of: Returns the owner of a record; empty if unknown.
         unapplied: Records that should exist in a version that the gateway does not have.
         claimants: Objects that may name the request's host without being published.
+        missing: Host → why a certificate for it is missing.
+        now: The time, for the validity of the certificate; None: it is not checked.
         unverified: Why it is not known whether the gateway has these records; empty if it is.
 
     Returns:
@@ -63,6 +68,8 @@ def explain(
     others = sorted(choice.missed, key=lambda found: (not fits_host(found.route, request.host), found.route.id))
     asked, asked_more = claims(claimants, request.host, request.path)
     response = response_of(request, choice, records)
+    if response is NO_HANDSHAKE and (why := (missing or {}).get(_server_name(request))):
+        response = replace(response, cause=f"{response.cause}. {why}")
     if tied := _tied(choice):
         response = replace(response, depends_on=(*response.depends_on, f"the order of equal routes: {', '.join(tied)}"))
     route = _route(winner, records, owner_of) if winner else None
@@ -88,7 +95,7 @@ def explain(
     if request.host and not asked and not any(fits_host(each, request.host) for each in routes):
         document["similar_hosts"] = similar_hosts(request.host, routes)
     if request.scheme == "https":
-        document["certificate"] = _certificate(request, records, owner_of)
+        document["certificate"] = _certificate(request, records, owner_of, now)
     return document
 
 
@@ -203,12 +210,15 @@ def _nodes(body: FrozenJson) -> Iterator[JsonObject]:
         yield {"address": f"{host}:{node['port']}" if "port" in node else host, "weight": node.get("weight", 1)}
 
 
-def _certificate(request: ProbeRequest, records: Records, owner_of: Callable[[RecordKey], str]) -> JsonObject | None:
+def _certificate(
+    request: ProbeRequest, records: Records, owner_of: Callable[[RecordKey], str], now: datetime | None
+) -> JsonObject | None:
     key = certificate_of(_server_name(request), records)
     if key is None:
         return None
     body = records[key]
-    return {"id": key.id, "owner": owner_of(key), "snis": snis_of(body), "client_certificate": "client" in body}
+    shown = {"id": key.id, "owner": owner_of(key), "snis": snis_of(body), "client_certificate": "client" in body}
+    return {**shown, "invalid": invalidity(body, now) if now is not None else ""}
 
 
 def _server_name(request: ProbeRequest) -> str:

@@ -136,6 +136,7 @@ class ProbeRequest:
         return {
             "uri": self.path,
             "request_uri": self.target,
+            "real_request_uri": self.target,
             "host": self.host,
             "remote_addr": self.remote_addr,
             "realip_remote_addr": self.remote_addr,

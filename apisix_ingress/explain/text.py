@@ -44,6 +44,8 @@ def _certificate_lines(found: JsonObject | None) -> Iterator[str]:
         return
     client_part = ", and clients must present one" if found["client_certificate"] else ""
     yield f"  certificate {found['id']}{_of(found)} ({', '.join(found['snis'])}){client_part}"
+    if invalid := found.get("invalid"):
+        yield f"  clients reject the certificate: {invalid}"
 
 
 def _route_lines(route: JsonObject, upstreams: Sequence[JsonObject]) -> Iterator[str]:

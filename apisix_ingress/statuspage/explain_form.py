@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.diagnostics.claimants import candidates, claimant
+from apisix_ingress.diagnostics.wanted_certificates import missing_texts
 from apisix_ingress.errors import UsageError
 from apisix_ingress.explain.answer import CLOSED, Claimant, Unapplied
 from apisix_ingress.explain.request import ProbeRequest, parse_request
@@ -139,7 +141,8 @@ async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapsho
         async for key in in_turns(tuple(candidates(facts.world)))
         if (found := claimant(facts.world, facts.options, key)) is not None
     ]
-    return await asyncio.to_thread(_explain, request, snapshot, records, unapplied, asking, _unverified(facts, cluster))
+    known = _Known(records, unapplied, asking, _unverified(facts, cluster), facts.clock.now())
+    return await asyncio.to_thread(_explain, request, snapshot, known)
 
 
 def _unverified(facts: PageInputs, cluster: str) -> str:
@@ -161,20 +164,33 @@ def _because(state: RecordState) -> str:
     return f": {state.message}" if state.message else ""
 
 
-def _explain(
-    request: ProbeRequest,
-    snapshot: Snapshot,
-    records: Records,
-    unapplied: Mapping[RecordKey, Unapplied],
-    claimants: Sequence[Claimant],
-    unverified: str,
-) -> JsonObject:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known about a gateway cluster."""
+
+    records: Records
+    unapplied: Mapping[RecordKey, Unapplied]
+    claimants: Sequence[Claimant]
+    unverified: str
+    now: datetime
+
+
+def _explain(request: ProbeRequest, snapshot: Snapshot, known: _Known) -> JsonObject:
     from apisix_ingress.explain.report import explain  # its regular expressions take time and memory at the start
 
     def owner_of(key: RecordKey) -> str:
         return str(snapshot.entries[key].owner)
 
-    return explain(request, records, owner_of, unapplied=unapplied, claimants=claimants, unverified=unverified)
+    return explain(
+        request,
+        known.records,
+        owner_of,
+        unapplied=known.unapplied,
+        claimants=known.claimants,
+        unverified=known.unverified,
+        missing=missing_texts(snapshot.summary.wanted),
+        now=known.now,
+    )
 
 
 def _looked_at(done: asyncio.Future[JsonObject]) -> None:

@@ -26,6 +26,7 @@ _TONES: Mapping[str, tuple[str, ...]] = {
         "admin key rejected",
         "not published",
         "expired",
+        "missing",
         "not valid yet",
         "unreadable",
     ),

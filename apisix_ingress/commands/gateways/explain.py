@@ -79,6 +79,7 @@ def explain(
     """
     from apisix_ingress.explain.report import explain as explained
     from apisix_ingress.explain.request import parse_request
+    from apisix_ingress.runtime.clock import MonotonicClock
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port, server_addr=server_addr)
     if controller:
@@ -94,6 +95,8 @@ def explain(
         lambda key: found.owners.get(key, ""),
         unapplied=found.unapplied,
         claimants=found.claimants,
+        missing=found.missing,
+        now=MonotonicClock().now(),
     )
     if found.note and not _serves(document):
         document["notes"].append(found.note)
@@ -132,6 +135,7 @@ def _offline(paths: list[str], config: Path | None, cluster: str, asked: ProbeRe
     from apisix_ingress.diagnostics.record_owners import written_owners
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
     from apisix_ingress.diagnostics.reports.rejected_offline import with_rejections
+    from apisix_ingress.diagnostics.wanted_certificates import missing_texts, wanted_certificates
     from apisix_ingress.lint.plugins import plugin_rules
     from apisix_ingress.wiring.options import translation_options
 
@@ -145,7 +149,10 @@ def _offline(paths: list[str], config: Path | None, cluster: str, asked: ProbeRe
     owners = {key: str(owner) for key, owner in written_owners(outcome.world, outcome.owners).items()}
     asking = tuple(claimants(outcome.world, options))
     _print_problems(found, mistakes, _naming(asked.host, records, owners, asking))
-    return Evidence(records, owners, unapplied, asking)
+    reports = outcome.world.reports
+    problems = {owner: report.problems for owner, report in reports.items() if report.problems}
+    missing = missing_texts(wanted_certificates(outcome.world, problems))
+    return Evidence(records, owners, unapplied, asking, missing)
 
 
 def _naming(

@@ -10,6 +10,7 @@ from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, Step,
 from apisix_ingress.diagnostics.collect.live_records import find_cluster, read_snapshot
 from apisix_ingress.diagnostics.record_owners import written_owners
 from apisix_ingress.diagnostics.reports.status import wellness
+from apisix_ingress.diagnostics.wanted_certificates import missing_texts, wanted_certificates
 from apisix_ingress.errors import GatewayUnavailable, IngressError
 from apisix_ingress.explain.answer import Claimant, Unapplied
 from apisix_ingress.model.json import FrozenJson
@@ -31,6 +32,7 @@ class Evidence:
         owners: Record → its owner, if known.
         unapplied: Records that should exist in a version that the gateway does not have.
         claimants: Objects with problems, or that are not served.
+        missing: Host → why a certificate for it is missing.
         note: What could not be read; empty if everything was.
     """
 
@@ -38,6 +40,7 @@ class Evidence:
     owners: Mapping[RecordKey, str]
     unapplied: Mapping[RecordKey, Unapplied] = field(default_factory=dict)
     claimants: tuple[Claimant, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
 
@@ -75,7 +78,9 @@ async def of_everything(settings: Settings, cluster: str, step: Step) -> Evidenc
     owned = {key: owner for key in keys if (owner := inventory.owner_of(key)) is not None}
     owners = {key: str(owner) for key, owner in written_owners(inventory.world, owned).items()}
     asking = tuple(claimants(inventory.world, inventory.options))
-    return Evidence(records, {**_origins(records), **owners}, unapplied, asking)
+    problems = {owner: report.problems for owner, report in inventory.world.reports.items() if report.problems}
+    missing = missing_texts(wanted_certificates(inventory.world, problems))
+    return Evidence(records, {**_origins(records), **owners}, unapplied, asking, missing)
 
 
 def _origins(records: Mapping[RecordKey, FrozenJson]) -> dict[RecordKey, str]:

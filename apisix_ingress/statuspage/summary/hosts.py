@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from apisix_ingress.diagnostics.claimants import KINDS, claimant
+from apisix_ingress.diagnostics.wanted_certificates import WantedCertificate
 from apisix_ingress.explain.hosts import (
     HostResponses,
     RouteIndex,
@@ -53,6 +54,7 @@ class Host:
         unpublished: The first objects with errors that name it; one that is also an owner has an earlier version live.
         kept: Whether a gateway has a route for it from before this process started, of an object with errors.
         certificate: What TLS clients get.
+        wanted: The certificate that TLS clients should get, if no gateway has it.
         response: The error or the redirect that every request gets; None if some get something else.
         failing: A route that responds with `response`, or with an error to a part of the requests.
         cause: Why requests fail: the problem of an object, else the response of the gateway. Empty if none does.
@@ -66,6 +68,7 @@ class Host:
     unpublished: dict[ObjectKey, None] = field(default_factory=dict)
     kept: bool = False
     certificate: Certificate | None = None
+    wanted: WantedCertificate | None = None
     response: Response | None = None
     failing: Entry | None = None
     cause: str = ""

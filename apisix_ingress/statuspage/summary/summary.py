@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from apisix_ingress.diagnostics.wanted_certificates import WantedCertificate, by_host, wanted_certificates
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.states import HostStatus
@@ -41,6 +42,7 @@ class Summary:
         hosts: Every host, sorted.
         route_states: Route → its state.
         certificates: Every certificate, the first to expire first.
+        wanted: Certificates that objects name and that no gateway has.
         routes: State → number of routes.
     """
 
@@ -48,6 +50,7 @@ class Summary:
     hosts: list[Host] = field(default_factory=list)
     route_states: dict[RecordKey, HostStatus] = field(default_factory=dict)
     certificates: list[Certificate] = field(default_factory=list)
+    wanted: list[WantedCertificate] = field(default_factory=list)
     routes: Counter[HostStatus] = field(default_factory=Counter)
 
 
@@ -57,7 +60,11 @@ async def summarize(
     """Return the summary of records and problems; linear in their number."""
     found = Summary()
     found.certificates = await read_certificates(each for each in entries.values() if each.key.kind == "ssls")
+    found.wanted = wanted_certificates(facts.world, problems)
     hosts = await gather_hosts(facts, entries, problems, covering(found.certificates))
+    missing = by_host(found.wanted)
+    for host in hosts.all:
+        host.wanted = missing.get(host.name) if host.certificate is None else None
     found.hosts, found.route_states = hosts.all, hosts.of_route
     found.routes = Counter(found.route_states.values())
     users: dict[RecordKey, list[str]] = {}

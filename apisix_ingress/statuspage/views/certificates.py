@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apisix_ingress.diagnostics.wanted_certificates import WantedCertificate
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
@@ -15,7 +16,8 @@ from apisix_ingress.statuspage.views.records import record_reference
 async def certificates(facts: PageInputs, snapshot: Snapshot, query: str, page: int) -> JsonObject:
     """Return a page of the certificates."""
     words, every = query.lower().split(), snapshot.summary.certificates
-    found = [each async for each in in_turns(every) if _matches(each, words)]
+    missing = [each for each in snapshot.summary.wanted if each.matches(words)]
+    found = [*missing, *[each async for each in in_turns(every) if _matches(each, words)]]
     return {
         "query": query,
         **paging(len(found), page),
@@ -23,17 +25,41 @@ async def certificates(facts: PageInputs, snapshot: Snapshot, query: str, page: 
     }
 
 
-def certificate_row(facts: PageInputs, each: Certificate) -> JsonObject:
-    """Return a certificate for display."""
+def certificate_row(facts: PageInputs, each: Certificate | WantedCertificate) -> JsonObject:
+    """Return a certificate for display; `validity` is `missing` if no gateway has it."""
+    if isinstance(each, WantedCertificate):
+        return _missing_row(each)
     contents, now = each.contents, facts.clock.now()
     return {
         **record_reference(each.entry),
         "hosts": bounded(map(clean, each.entry.hosts)),
         "validity": each.validity(now),
+        "cause": "",
         "issuer": clean(contents.issuer) if contents else "",
         "self_signed": contents.self_signed if contents else False,
         "begins": rfc3339(contents.begins if contents else None),
         "expires": rfc3339(contents.ends if contents else None),
+        "secret": object_reference(each.secret) if each.secret else None,
+    }
+
+
+def _missing_row(each: WantedCertificate) -> JsonObject:
+    return {
+        "kind": "ssls",
+        "id": "",
+        "name": "",
+        "owner": object_reference(each.owner),
+        "status": "not published",
+        "empty": False,
+        "nodes": 0,
+        "states": [],
+        "hosts": bounded(map(clean, each.hosts)),
+        "validity": "missing",
+        "cause": clean(each.cause),
+        "issuer": "",
+        "self_signed": False,
+        "begins": "",
+        "expires": "",
         "secret": object_reference(each.secret) if each.secret else None,
     }
 

@@ -137,7 +137,7 @@ def tiles(facts: PageInputs, snapshot: Snapshot) -> list[JsonObject]:
     certificates = Counter(
         good=validity["valid"], warn=validity["expires soon"], bad=validity["expired"] + validity["not valid yet"]
     )
-    certificates["bad"] += validity["unreadable"]
+    certificates["bad"] += validity["unreadable"] + len(summary.wanted)
     return [
         _tile("hosts", "Hosts", "/hosts", {}, hosts),
         _tile("routes", "Routes", "/records", {}, routes),

@@ -97,6 +97,7 @@ def _since(facts: PageInputs, each: Host) -> datetime | None:
 
 def host_row(facts: PageInputs, each: Host) -> JsonObject:
     """Return a host for display."""
+    certificate = each.certificate or each.wanted
     return {
         "host": clean(each.name),
         "status": each.status,
@@ -108,7 +109,9 @@ def host_row(facts: PageInputs, each: Host) -> JsonObject:
         "owners": [object_reference(key) for key in each.owners],
         "kept": each.kept,
         "unpublished": [object_reference(key) for key in each.unpublished],
-        "certificate": certificate_row(facts, each.certificate) if each.certificate else None,
+        "certificate": certificate_row(facts, certificate)
+        if (certificate := each.certificate or each.wanted)
+        else None,
     }
 
 

@@ -280,3 +280,20 @@ async def test_the_list_of_an_empty_cluster_has_a_note(page: str) -> None:
     async with served(make_harness()) as harness:
         assert (await harness.data(page))["total"] == 0
         assert (await harness.ask(f"/status/{page}?q=nothing")).status == 200
+
+
+async def test_a_certificate_whose_secret_is_missing_is_listed_where_it_is_looked_for() -> None:
+    spec = {"hosts": ["shop.example.org"], "secret": {"name": "cert", "namespace": "default"}}
+    async with served(make_harness(service(), ENDPOINTS, shop(), make("ApisixTls", "shop", spec=spec))) as harness:
+        (row,) = (await harness.data("certificates"))["items"]
+        (host,) = (await harness.data("hosts"))["items"]
+        tiles = {each["name"]: each["bad"] for each in (await harness.data("overview"))["tiles"]}
+        pages = [(await harness.ask(f"/status/{name}")).text for name in ("certificates", "hosts")]
+        explained = await harness.data("explain", url="https://shop.example.org/a")
+        problems = (await harness.data("problems", q="default/cert"))["items"]
+    assert (row["validity"], row["hosts"], row["secret"]["name"]) == ("missing", ["shop.example.org"], "cert")
+    assert (host["certificate"]["validity"], tiles["certificates"]) == ("missing", 1)
+    assert "default/cert" in row["cause"]
+    assert [page for page in pages if "missing" not in page] == []
+    assert "default/cert" in explained["answer"]["summary"]
+    assert len(problems) == 1
