@@ -10,23 +10,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.records import Record
-from translation.safety.faults import Fault, every_value
+from translation.safety.faults import Fault
 
 MOST_RETRIES = 1000
 MOST_TRIED, RETRIES_OF_MANY, MOST_CHECKED = 100, 20, 1000
 """Nodes that a gateway tries for one request, its retries if there are more, and nodes that it checks."""
 
 MOST_MATCHERS = 100_000
-"""Maximum number of addresses and texts in conditions of an object, each multiplied by the hosts of its route."""
+"""Maximum number of addresses and conditions of an object, each multiplied by the hosts of its route."""
 
 _UNCHECKED = f"are left out, since checks of more than {MOST_CHECKED} nodes occupy a gateway; use several Services"
 _CROWDED = (
-    f"are too many: an object may have {MOST_MATCHERS:,} addresses and texts in conditions, each counted once for every"
+    f"are too many: an object may have {MOST_MATCHERS:,} addresses and conditions, each counted once for every"
     " host of its rule; use fewer of them"
 )
 
@@ -54,10 +54,23 @@ def limited(record: Record) -> tuple[Record, str]:
 
 
 def matchers(route: FrozenJson) -> dict[str, int]:
-    """Return how many addresses and texts in conditions a gateway has for a route, by field."""
+    """Return how many addresses and conditions a gateway has for a route, by field."""
     hosts = max(1, len(route.get("hosts", ())))
-    sizes = {"remote_addrs": len(route.get("remote_addrs", ())), "vars": sum(1 for _ in every_value(route.get("vars")))}
+    sizes = {"remote_addrs": len(route.get("remote_addrs", ())), "vars": _conditions(route.get("vars", ()))}
     return {field: hosts * size for field, size in sizes.items() if size}
+
+
+def _conditions(root: Sequence[object]) -> int:
+    """Return the number of conditions below a value, with the items of their lists."""
+    found, stack = 0, [root]
+    while stack:
+        value = stack.pop()
+        lists = [each for each in value if isinstance(each, list | tuple)]
+        if len(value) - len(lists) < 2:  # conditions, perhaps after an operator such as OR
+            stack.extend(lists)
+        else:
+            found += 1 + sum(map(len, lists))
+    return found
 
 
 def crowding_fault(fields: dict[str, int]) -> Fault:

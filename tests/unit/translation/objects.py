@@ -10,7 +10,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
 from apisix_ingress.model.json import JsonObject
@@ -117,8 +117,8 @@ class Pem:
 
 
 @cache
-def pem(serial: int = 1, *, names: tuple[str, ...] = ("a.example.com",)) -> Pem:
-    key = ec.generate_private_key(ec.SECP256R1())
+def pem(serial: int = 1, *, names: tuple[str, ...] = ("a.example.com",), rsa_bits: int = 0) -> Pem:
+    key = rsa.generate_private_key(65537, rsa_bits) if rsa_bits else ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([])
     now = datetime(2020, 1, 1, tzinfo=UTC)
     builder = x509.CertificateBuilder(subject, subject, key.public_key(), serial, now, now + timedelta(days=1))

@@ -10,6 +10,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
 from tests.unit.translation.objects import OPTIONS, make, pem, secret, world
 from translation.core.context import Context
+from translation.hosts import certificates
 from translation.hosts.certificates import KeyPair, check_pair, covered_names, key_pair, names_of
 
 
@@ -108,6 +109,16 @@ def test_a_certificate_with_a_part_that_cannot_be_read_is_reported(before: bytes
 
     want = "has a certificate that cannot be read: it must be PEM, the server's own certificate first"
     assert read(secret(tls__crt=changed, tls__key=one.key)) == (None, [f"Secret default/secret {want}"])
+
+
+def test_a_long_rsa_key_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "MOST_RSA_BITS", 2047)
+    pair = pem(5, rsa_bits=2048)
+    found = read(secret(tls__crt=pair.certificate, tls__key=pair.key))
+    assert found == (
+        None,
+        ["Secret default/secret has an RSA key of more than 2047 bits: replace it with a shorter one"],
+    )
 
 
 def test_names_of_a_certificate_are_sorted() -> None:

@@ -10,7 +10,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from translation.core.options import Options
-from translation.safety.nodes import MOST_CHECKED, MOST_MATCHERS, MOST_RETRIES, MOST_TRIED, RETRIES_OF_MANY
+from translation.safety.nodes import MOST_CHECKED, MOST_MATCHERS, MOST_RETRIES, MOST_TRIED, RETRIES_OF_MANY, matchers
 from translation.safety.records import safe_records
 
 ALL, PRESET = Options(), Options(plugins="reviewed")
@@ -79,7 +79,7 @@ def crowd(hosts: int, **fields: Any) -> Record:
 
 def test_the_matchers_of_an_object_are_limited() -> None:
     addresses = [f"10.0.{index // 250}.{index % 250}" for index in range(MOST_MATCHERS // 100)]
-    full, alone = crowd(50, remote_addrs=addresses), crowd(0, vars=[["remote_addr", "ipmatch", addresses[2:]]])
+    full, alone = crowd(50, remote_addrs=addresses), crowd(0, vars=[["remote_addr", "ipmatch", addresses[1:]]])
     last = crowd(2, vars=[["a", "==", 1]])
 
     bodies, messages = judged(*[full], *[alone] * 50, crowd(2), last)
@@ -95,3 +95,17 @@ def test_the_longer_list_of_a_crowded_route_is_named() -> None:
     given = crowd(MOST_MATCHERS, remote_addrs=["10.0.0.1"] * 9, vars=[["a", "==", 1]])
 
     assert "remote_addrs are too many" in judged(given)[1][0]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "want"),
+    [
+        ([], 0),
+        ([["uri", "==", "/"]], 1),
+        ([["OR", ["a", "==", 1], ["b", "!", "~~", "^/"]], ["c", "in", ["x", "y"]]], 5),
+        ([["remote_addr", "!", "ipmatch", ["10.0.0.1"]]], 2),
+        ([["AND", ["OR", ["a", "==", 1], ["b", "==", 2]]]], 2),
+    ],
+)
+def test_conditions_count_with_the_items_of_their_lists(conditions: list[Any], want: int) -> None:
+    assert sum(matchers({"hosts": ["a", "b"], "vars": conditions}).values()) == 2 * want
