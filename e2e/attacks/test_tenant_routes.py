@@ -112,6 +112,7 @@ def occupying(domain: str) -> list[Manifest]:
         return route(f"{name}.{domain}", name=name, service="evil", plugins={kind: config})
 
     grow = {"regex": "a", "replace": "a" * 100, "scope": "global"}
+    hidden = {"regex": f"#[\n{COSTLY}\n#]", "replace": "", "options": "jox"}
     crowd = route("", name="crowd", service="evil")
     names = [f"crowd.{domain}", *(f"crowd{number}.{domain}" for number in range(1500))]
     addresses = [f"10.{number // 250}.{number % 250}.0/24" for number in range(1500)]
@@ -122,6 +123,7 @@ def occupying(domain: str) -> list[Manifest]:
         plugin("slice", "proxy-rewrite", headers={"set": {"X-A": "${post_arg.a[0:1:0]}"}}),
         plugin("mask", "data-mask", request=[{"type": "query", "name": "$.a[0:1:0]", "action": "remove"}]),
         plugin("growth", "response-rewrite", filters=[grow] * 5),
+        plugin("options", "response-rewrite", filters=[hidden]),
         plugin("ignored", "response-rewrite", body="a", vars=[["uri", "~~", COSTLY, "x", "^/a"]]),
         conditions("graphql", "graphql_name", "NotEqual", "x"),
         *(

@@ -50,6 +50,7 @@ MOST_LISTS = 12
 MOST_GROWTH = 100
 """Maximum of how many times the filters of a route multiply a response."""
 
+_OPTIONS = frozenset("ijmosu")
 _SPECIAL = frozenset("\\^$.[]|()?*+{}")
 
 _LEAVES = "so that a client could choose the host; begin it with /"
@@ -187,7 +188,12 @@ def _query(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
 
 
 def _filters(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
-    if setting.judges and prod(map(_growth, _dicts(config.get("filters")))) > MOST_GROWTH:
+    rules = _dicts(config.get("filters")) if setting.judges else []
+    for index, rule in enumerate(rules):
+        if not _OPTIONS.issuperset(str(rule.get("options", ""))):
+            what = "has other options than i, j, m, o, s and u, with which a gateway reads another pattern; remove them"
+            yield Fault(("filters", index, "options"), what)
+    if prod(map(_growth, rules)) > MOST_GROWTH:
         what = (
             f"may make a response more than {MOST_GROWTH} times as large; use regular expressions without special"
             " characters, or shorter replacements"

@@ -216,6 +216,7 @@ def test_lists_inside_each_other_in_a_query_are_limited_with_every_setting(lists
         filters(("http://a.internal/", "https://www.example.com/"), ("foo", "barbaz")),
         filters(("[0-9]{4}", "****-****-****")),
         filters(("a", "b" * 5000), ("b", "c" * 5000), scope="once"),
+        {"response-rewrite": {"filters": [{"regex": "a", "replace": "", "options": "ijo"}]}},
         filters(("<head>", "<head><script src='/a.js'></script>")),
     ],
     ids=lambda plugins: str(plugins)[:60],
@@ -225,6 +226,10 @@ def test_filters_that_replace_a_little_are_published(plugins: JsonObject) -> Non
 
 
 REJECTED: list[tuple[JsonObject, str]] = [
+    (
+        {"response-rewrite": {"filters": [{"regex": "a", "replace": "", "options": "jox"}]}},
+        "plugins.response-rewrite.filters[0].options",
+    ),
     (filters(("a", "a" * 100)), "plugins.response-rewrite.filters"),
     (filters(*[("[a]", "$0$0")] * 5), "plugins.response-rewrite.filters"),
     (filters(*[("[^q]", "$0$0$0")] * 5, scope="once"), "plugins.response-rewrite.filters"),
