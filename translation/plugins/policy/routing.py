@@ -81,11 +81,7 @@ ROUTING: Mapping[str, Plugin] = {
         "Turns a request into a GraphQL query.", plain="query variables operation_name max_req_body_size"
     ),
     "grpc-web": allow("Translates gRPC-Web.", plain="cors_allow_headers max_req_body_size"),
-    "http-dubbo": allow(
-        "Uses the Dubbo protocol for the upstream.",
-        plain="""service_name service_version method params_type_desc serialization_header_key serialized
-            connect_timeout read_timeout send_timeout max_req_body_size""",
-    ),
+    "http-dubbo": refuse("converts bodies in quadratic time: one body occupies a gateway for minutes"),
     "gzip": allow("Compresses responses.", plain="types min_length comp_level http_version vary buffers.{number,size}"),
     "brotli": allow("Compresses responses.", plain="types min_length mode comp_level lgwin lgblock http_version vary"),
     "client-control": allow("Limits the size of request bodies.", plain="max_body_size"),
