@@ -1,4 +1,4 @@
-"""Hosts with so many names and paths that the router of a gateway would become too large."""
+"""Hosts with many names and paths, for which the router of a gateway would become too large."""
 
 from __future__ import annotations
 
