@@ -66,11 +66,14 @@ class LeaderPod:
 async def find_leader(api: KubeApi, settings: KubernetesSettings, now: datetime) -> LeaderPod:
     """Return the Pod of the leader; unless the namespace of the Lease is configured, search every namespace for it.
 
+    The namespace of the kubeconfig's context is not preferred: it may be that of a tenant who may write Leases.
+
     Raises:
         IngressError: There is no leader, it is not a Pod, or it cannot be read.
     """
     lease = await see_lease(api, settings, now)
-    if lease.state == "absent" and not settings.election.namespace:
+    is_configured = settings.election.namespace or os.environ.get("POD_NAMESPACE")
+    if lease.state != "off" and not is_configured:
         lease = await _search_lease(api, lease, now)
     where = f"Lease {lease.namespace}/{lease.name}"
     match lease.state:
@@ -94,17 +97,17 @@ _POD = ValuePattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", 253)
 _FORWARD = "forward the port of the controller with `kubectl port-forward`, and use --url"
 
 
-async def _search_lease(api: KubeApi, absent: SeenLease, now: datetime) -> SeenLease:
-    """Return the Lease of this name in any namespace; `absent` if these credentials may not list Leases."""
+async def _search_lease(api: KubeApi, own: SeenLease, now: datetime) -> SeenLease:
+    """Return the Lease of this name in any namespace; `own` if these credentials may not list Leases."""
     try:
-        page = await api.page(f"{LEASES}/leases", limit=_MOST_LEASES, fields=f"metadata.name={absent.name}")
+        page = await api.page(f"{LEASES}/leases", limit=_MOST_LEASES, fields=f"metadata.name={own.name}")
     except KubeForbidden:
-        return absent
+        return own
     found = [lease_of(raw, now) for raw in page.items]
     if len(found) > 1:
         names = ", ".join(sorted(each.namespace for each in found))
-        raise IngressError(f"Lease {absent.name} exists in several namespaces: set --controller-namespace: {names}")
-    return found[0] if found else absent
+        raise IngressError(f"Lease {own.name} exists in several namespaces: set --controller-namespace: {names}")
+    return found[0] if found else own
 
 
 _MOST_LEASES = 20

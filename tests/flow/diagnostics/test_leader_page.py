@@ -134,6 +134,12 @@ async def test_the_lease_is_searched_in_every_namespace(harness: SurveyHarness, 
     assert (await harness.ask("hosts", "web"))[0] == 0
     assert asked(forwards)[2] == "--namespace=ingress"
 
+    harness.lead(holder="evil-0_4711")
+    got = await harness.cli.beside("dashboard", "--no-open", "--config", harness.config)
+    want = "Lease apisix-ingress-leader exists in several namespaces: set --controller-namespace: default, ingress"
+    assert (got.returncode, want in got.stderr) == (2, True), got.stderr
+    assert len((forwards / "asked").read_text().splitlines()) == 1
+
 
 @pytest.mark.parametrize(
     ("holder", "want"),
