@@ -161,7 +161,7 @@ def test_findings_of_hostile_texts_have_no_control_characters(command: tuple[str
     assert [line for line in got.stdout.splitlines() if not line.isprintable()] == []
 
 
-@pytest.mark.parametrize("to", ["apisixroute", "ingress", "httproute"])
+@pytest.mark.parametrize("to", ["apisixroute", "httproute"])
 def test_no_host_replaces_the_manifests_of_another_host(to: str, cli: Cli) -> None:
     hosts = {
         "victim": "*.shop.test",

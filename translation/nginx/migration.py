@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kinds.indexes import nginx_services
+from apisix_ingress.model.kinds.indexes import nginx_hosts, nginx_services
 from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, Service
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
@@ -179,12 +179,14 @@ def migration_report(
     items = tuple(items)
     served = sorted((item for item in items if is_served(item, view, options, nginx)), key=lambda each: each.meta.key)
     reports = {item.meta.key: _ingress(item, view, options, nginx, read, rejected) for item in served}
-    hosts: dict[str, None] = {}
+    hosts: dict[str, list[ObjectKey]] = {}
     for item in served:
-        if source := source_of(item, view, options, nginx):
-            hosts |= dict.fromkeys(host_of(rule.host) for rule in source.spec.rules)
+        source = source_of(item, view, options, nginx)
+        named = [host_of(rule.host) for rule in source.spec.rules] if source else nginx_hosts(item)
+        for host in named:
+            hosts.setdefault(host, []).extend([] if source else [item.meta.key])
     levels = {key: report.level for key, report in reports.items()}
-    every = (_host(host, sources_of_host(view, options, nginx, host), levels) for host in sorted(hosts))
+    every = (_host(host, sources_of_host(view, options, nginx, host), levels, hosts[host]) for host in sorted(hosts))
     config = read_config(view, nginx)
     defaults = tuple((key, config.text(key)) for key in _DEFAULTS)
     known = nginx.config_map is not None and view.get(ConfigMap, nginx.config_map) is not None
@@ -285,8 +287,11 @@ def _missing_services(item: CustomObject, view: View, read: Collection[str]) -> 
             yield f"Service {text} does not exist: its paths respond with 503, as with ingress-nginx"
 
 
-def _host(host: str, sources: list[Source], levels: dict[ObjectKey, Level]) -> HostReport:
-    keys = tuple(source.meta.key for source in sources)
+def _host(
+    host: str, sources: list[Source], levels: dict[ObjectKey, Level], refused: Iterable[ObjectKey] = ()
+) -> HostReport:
+    """Return the report on a host; Ingresses that are refused completely are not among its sources."""
+    keys = tuple(dict.fromkeys((*(source.meta.key for source in sources), *refused)))
     level = _worst([levels.get(key, "exact") for key in keys])
     causes, changed = _patterns(host, sources)
     return HostReport(host, level, keys, causes, changed, _lost(host, sources))

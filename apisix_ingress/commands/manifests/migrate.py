@@ -206,7 +206,7 @@ def _preflight(settings: Settings, output: str, given: list[str], connection: Co
 
 
 def _print(report: MigrationReport, output: str) -> None:
-    from apisix_ingress.diagnostics.reports.migration import as_html, as_json, markdown_lines, text_lines
+    from apisix_ingress.diagnostics.reports.migration import as_json, markdown_lines, text_lines
 
     match output:
         case "json":
@@ -214,6 +214,8 @@ def _print(report: MigrationReport, output: str) -> None:
         case "markdown":
             print_lines(markdown_lines(report))
         case "html":
-            sys.stdout.write(as_html(report))
+            from apisix_ingress.statuspage.migration_page import migration_page  # Jinja is slow to import
+
+            sys.stdout.write(migration_page(report))
         case _:
             print_lines(text_lines(report))

@@ -1,8 +1,7 @@
-"""The report of `migrate` as JSON, and as text, Markdown and one HTML page made from that document."""
+"""The report of `migrate` as JSON, text and Markdown; the status page has the template of its HTML page."""
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -10,7 +9,6 @@ from itertools import groupby
 from apisix_ingress.model.formats.markdown import prose
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.secrets.redaction import escape
 from translation.nginx.migration import HostReport, IngressReport, MigrationReport, Risk
 from translation.nginx.options import CATCH_ALL
 from translation.nginx.tables.findings import UNKNOWN
@@ -43,12 +41,6 @@ _DEFAULTS = (
     "They apply to every path without an annotation. The provider and the manifests of --write keep them; set them"
     " yourself in manifests that you write by hand."
 )
-_STYLE = (
-    "body{font:15px/1.5 system-ui;margin:2em auto;max-width:70em;padding:0 1em}"
-    "table{border-collapse:collapse;width:100%}"
-    "td,th{border:1px solid #ccc;padding:.3em .6em;text-align:left;vertical-align:top}"
-    ".refused,.high{background:#fdd}.approximate,.medium{background:#ffd}.exact{background:#dfd}"
-)
 
 
 def as_json(report: MigrationReport) -> JsonObject:
@@ -74,7 +66,7 @@ def as_json(report: MigrationReport) -> JsonObject:
 
 def text_lines(report: MigrationReport) -> Iterator[str]:
     """Yield the report as lines for a terminal."""
-    for title, lines in _sections(report):
+    for title, lines in sections(report):
         if title:
             yield ""
             yield f"{title}:"
@@ -85,7 +77,7 @@ def markdown_lines(report: MigrationReport) -> Iterator[str]:
     """Yield the report as Markdown."""
     yield "# Migration from ingress-nginx"
     yield ""
-    for title, lines in _sections(report):
+    for title, lines in sections(report):
         if title:
             yield f"## {title}"
             yield ""
@@ -93,44 +85,9 @@ def markdown_lines(report: MigrationReport) -> Iterator[str]:
         yield ""
 
 
-def as_html(report: MigrationReport) -> str:
-    """Return the report as one self-contained HTML page."""
-    parts = []
-    for title, lines in _sections(report):
-        heading = f"<h2>{_html(title)}</h2>" if title else ""
-        parts.append(f"{heading}<ul>{''.join(_items(list(lines)))}</ul>")
-    rows = "".join(
-        f"<tr class='{each.level}'><td>{_html(_shown(each.host))}<td>{each.level}"
-        f"<td>{_html(', '.join(_name(key) for key in each.ingresses))}</tr>"
-        for each in report.hosts
-    )
-    table = f"<h2>Every host</h2><table><tr><th>host<th>verdict<th>Ingresses, the oldest first</tr>{rows}</table>"
-    return (
-        "<!doctype html><meta charset=utf-8><title>Migration from ingress-nginx</title>"
-        f"<style>{_STYLE}</style><h1>Migration from ingress-nginx</h1>{''.join(parts)}{table}\n"
-    )
-
-
-def _items(lines: list[str]) -> Iterator[str]:
-    """Yield list items; an indented line belongs to the one above it."""
-    is_open = False
-    for line in lines:
-        inner = line.startswith(" ")
-        if inner != is_open:
-            yield "<ul>" if inner else "</ul>"
-        is_open = inner
-        yield f"<li>{_html(line.strip())}"
-    if is_open:
-        yield "</ul>"
-
-
-def _html(text: str) -> str:
-    return html.escape(escape(text))
-
-
-def _sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
+def sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield title and lines of each section; an indented line belongs to the one above it."""
-    yield "", _summary(report)
+    yield "", summary_lines(report)
     if report.unread:
         yield f"Not read ({len(report.unread)})", report.unread
     if report.unchecked:
@@ -230,7 +187,8 @@ def _notes(host: HostReport) -> Iterator[str]:
         yield f"{path} is served by {_name(winner)}, the oldest, not by {', '.join(map(_name, losers))}"
 
 
-def _summary(report: MigrationReport) -> Iterator[str]:
+def summary_lines(report: MigrationReport) -> Iterator[str]:
+    """Yield what the report covers, in sentences."""
     if not report.ingresses:
         yield "The report covers no Ingress: no Ingress that was read belongs to ingress-nginx."
         if report.unchecked or not report.unread:

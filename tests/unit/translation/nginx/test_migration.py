@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.diagnostics.collect.offline import stored
-from apisix_ingress.diagnostics.reports.migration import as_html, as_json, markdown_lines, text_lines
+from apisix_ingress.diagnostics.reports.migration import as_json, markdown_lines, text_lines
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.statuspage.migration_page import migration_page
 from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress, translated
 from tests.unit.translation.nginx.realistic import realistic
 from translation.nginx.migration import REFERRED, MigrationReport, migration_report
@@ -174,8 +176,42 @@ def test_a_host_names_what_one_ingress_does_to_the_others() -> None:
 def test_every_format_names_every_ingress() -> None:
     got = report(ingress("one", ("/a", "Prefix")), ingress("two", ("/b", "Prefix"), enable_modsecurity="true"))
 
-    shown = [str(as_json(got)), as_html(got), "\n".join(markdown_lines(got)), "\n".join(text_lines(got))]
+    shown = [
+        str(as_json(got)),
+        migration_page(got).replace("<wbr>", ""),
+        "\n".join(markdown_lines(got)),
+        "\n".join(text_lines(got)),
+    ]
     assert all("shop/one" in text and "shop/two" in text for text in shown)
+
+
+def test_a_host_of_a_refused_ingress_is_refused() -> None:
+    got = report(ingress("bad", ("/", "Prefix"), configuration_snippet="return 403;"))
+
+    assert [(each.host, each.level, each.ingresses) for each in got.hosts] == [
+        ("shop.test", "refused", (got.ingresses[0].key,))
+    ]
+
+
+def test_the_page_has_hosts_first_and_its_links_lead_to_ingresses() -> None:
+    page = migration_page(report(ingress("web", ("/a", "Prefix"), affinity="cookie"), ingress("waf", ("/b", "Prefix"))))
+
+    ids, targets = (set(re.findall(pattern, page)) for pattern in (r'id="([^"]+)"', r'href="#([^"]+)"'))
+    assert targets <= ids
+    assert {"ingress-shop.web", "ingress-shop.waf"} <= targets
+    assert page.index('id="hosts"') < page.index('id="ingresses"')
+    assert not re.search(r'(src|href)="(http|/)', page)
+
+
+def test_the_page_shows_texts_as_texts_and_marks_code() -> None:
+    page = migration_page(report(ingress("bad", ("/", "Prefix"), configuration_snippet="add_header A '<b>' always;")))
+
+    assert "<b>" not in page
+    assert "<code>add_header A &#39;&lt;b&gt;&#39; always;</code>" in page
+    page = migration_page(
+        report(ingress("bad", ("/", "Prefix"), configuration_snippet="add_header A '`<b>\x9b' always;"))
+    )
+    assert ("<b>" in page, "\x9b" in page) == (False, False)
 
 
 def test_annotations_without_effect_are_listed() -> None:
