@@ -17,6 +17,9 @@ from translation.safety.regexes import MOST_WORK, regex_fault, regex_work
 _OPERATORS = ("~~", "~*")
 """Operators of conditions with a pattern (lua-resty-expr)."""
 
+SKIPPED = ("client", "skip_mtls_uri_regex")
+"""The field of a certificate with patterns of paths that require no client certificate."""
+
 _TOO_MANY = "is one of too many patterns that are costly for a gateway: use fewer, or begin them with ^"
 
 _OF_BODIES = {("response-rewrite", "filters[].regex")}
@@ -43,7 +46,7 @@ _Pattern: TypeAlias = tuple[Steps, str, bool, str]
 
 def _patterns(body: FrozenJson) -> Iterator[_Pattern]:
     yield from _conditions(body.get("vars"), ("vars",))
-    for place, text in texts_at(body.get("client"), ("skip_mtls_uri_regex",), ("client",)):
+    for place, text in texts_at(body, SKIPPED):
         yield place, text, False, ""
     plugins = body.get("plugins")
     stack: list[tuple[Steps, str, Any]] = [

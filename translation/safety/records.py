@@ -17,7 +17,7 @@ from translation.closing import ABORT, closings
 from translation.core.options import Options
 from translation.hosts.matching import is_network
 from translation.safety.code import OF_USER
-from translation.safety.expressions import regex_faults
+from translation.safety.expressions import SKIPPED, regex_faults
 from translation.safety.faults import UNSAFE, Fault, dotted
 from translation.safety.nodes import MOST_MATCHERS, crowding_fault, limited, matchers, retry_faults
 from translation.safety.plugins import Setting, plugin_faults, redirects_all, weight_faults
@@ -118,6 +118,8 @@ _NOUNS = frozenset(noun for noun, _ in _EFFECTS.values())
 
 def _problem(record: Record, fault: Fault) -> Problem:
     noun, effect = _EFFECTS[record.key.kind]
+    if fault.steps[: len(SKIPPED)] == SKIPPED:
+        effect = "every path requires a client certificate"
     message = f"{noun} {record.name}: {dotted(fault.steps)} {fault.what}. Until then, {effect}"
     return Problem(fault.code, message, severity="degraded")
 
@@ -130,6 +132,9 @@ def _closed(record: Record, faults: Sequence[Fault]) -> Record | None:
         return next(closings(replace(record, body={name: body[name] for name in body if name not in faulty})))
     if kind == "upstreams":
         return replace(record, body={**{name: body[name] for name in body if name not in _DISCOVERY}, "nodes": []})
+    if kind == "ssls" and all(fault.steps[: len(SKIPPED)] == SKIPPED for fault in faults):
+        client = {name: its for name, its in body["client"].items() if name != SKIPPED[-1]}
+        return replace(record, body={**body, "client": client})
     if kind == "ssls":
         return None
     unsafe = {fault.steps[1] for fault in faults}

@@ -168,6 +168,18 @@ def test_a_certificate_with_a_reference_is_left_out() -> None:
     assert problem.message.startswith("certificate default_web_a: cert refers to an environment variable")
 
 
+def test_a_client_certificate_is_required_for_every_path_if_a_pattern_of_exceptions_has_a_fault() -> None:
+    client = {"ca": "a", "depth": 1, "skip_mtls_uri_regex": ["^/ok", ".*a.*"]}
+
+    body, messages = judged(record("ssls", cert="c", key="k", client=client), PRESET)
+
+    assert body == {"id": "x", "cert": "c", "key": "k", "client": {"ca": "a", "depth": 1}}
+    assert messages == [
+        "certificate default_web_a: client.skip_mtls_uri_regex[1] must begin with ^, or have at most one part of any"
+        " length, such as .*. Until then, every path requires a client certificate"
+    ]
+
+
 GOOD: list[JsonObject] = [
     {"proxy-rewrite": {"uri": "/x$http_x", "regex_uri": ["^/api(/.*)", "$1"], "headers": {"X": "$http_y"}}},
     {"proxy-rewrite": {"use_real_request_uri_unsafe": True}},
