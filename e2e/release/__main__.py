@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "release-rehearsal", help="folder of the report")
     args = parser.parse_args(argv)
     started = time.monotonic()
-    rehearsal = prepare(args.commit, args.previous, args.out)
+    rehearsal = prepare(args.commit, args.previous, args.out.resolve())
     steps = [step for step in STEPS if not args.part or step.part in ("tools", *args.part)]
     results = run_steps(steps, rehearsal, lambda line: print(line, flush=True))
     if {"node", "upgrade"} & set(args.part or ["node"]):

@@ -13,7 +13,7 @@ from e2e.cluster.binaries import locate_helm
 from e2e.release import tools
 from e2e.release.containers import Containers
 from e2e.release.registry import HOST, USER, Registry
-from e2e.release.rehearsal import Facts, Rehearsal
+from e2e.release.rehearsal import Facts, NotRunError, Rehearsal
 from e2e.release.shell import CommandError
 
 EXPRESSION = re.compile(r"\$\{\{ *([\w.-]+) *\}\}")
@@ -37,9 +37,7 @@ class Block:
 
     def environment(self) -> dict[str, str]:
         """Return the variables of GitHub, those the job has set, and those of the registry."""
-        path = self.state / "env"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return {**self.github, **self.registry.environment(), **KEY_ONLY, **dict(line.split("=", 1) for line in lines)}
+        return {**self.github, **self.registry.environment(), **KEY_ONLY, **_variables(self.state / "env")}
 
     def fill(self, text: str) -> str:
         """Replace the expressions of a text; an unknown one is a defect of the rehearsal."""
@@ -48,11 +46,10 @@ class Block:
     def _value(self, name: str) -> str:
         scope, _, rest = name.partition(".")
         if scope == "env":
-            return self.environment()[rest]
+            return _get(self.environment(), rest)
         if scope == "steps":
             step, _, output = rest.split(".")
-            path = self.state / "outputs" / step
-            return dict(line.split("=", 1) for line in path.read_text().splitlines())[output]
+            return _get(_variables(self.state / "outputs" / step), output)
         return {
             "github.token": self.registry.token,
             "github.actor": USER,
@@ -64,6 +61,17 @@ class Block:
         program = str(tools.locate_tool(self.rehearsal, tools.COSIGN))
         command = self.registry.wrap(program, *words)
         return self.rehearsal.shell.run(*command, env=self.environment(), timeout=300)
+
+
+def _variables(path: Path) -> dict[str, str]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return dict(line.split("=", 1) for line in lines)
+
+
+def _get(variables: Mapping[str, str], name: str) -> str:
+    if name not in variables:
+        raise NotRunError(f"an earlier step did not set {name}")
+    return variables[name]
 
 
 def pinned_base(rehearsal: Rehearsal) -> str:
@@ -140,6 +148,7 @@ def attest(block: Block, given: Mapping[str, str]) -> Facts:
                "--predicate", str(predicate))  # fmt: skip
     if pattern := given.get("subject-path"):
         files = sorted(block.folder.glob(pattern))
+        assert files, f"no file matches {pattern}"
         for path in files:
             block.cosign("attest-blob", *options, "--output-signature", f"{path}.intoto.jsonl", str(path))
             Path(f"{path}.intoto.jsonl").rename(rehearsal.work / "workflow" / f"{path.name}.intoto.jsonl")
