@@ -5,17 +5,18 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from e2e.release import image, packaging, tools, workflow
 from e2e.release.node import part
-from e2e.release.rehearsal import FAILED, Rehearsal, Step, run_steps
+from e2e.release.rehearsal import FAILED, Rehearsal, Result, Step, run_steps
 from e2e.release.report import write_report
 from e2e.release.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS: tuple[Step, ...] = (*tools.STEPS, *image.STEPS, *workflow.STEPS, *packaging.STEPS, *part.STEPS)
+BEFORE_THE_NODE: tuple[Step, ...] = (*tools.STEPS, *image.STEPS, *workflow.STEPS, *part.STEPS)
+AFTER_THE_NODE: tuple[Step, ...] = packaging.STEPS
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,13 +29,28 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     started = time.monotonic()
     rehearsal = prepare(args.commit, args.previous, args.out.resolve())
-    steps = [step for step in STEPS if not args.part or step.part in ("tools", *args.part)]
-    results = run_steps(steps, rehearsal, lambda line: print(line, flush=True))
-    if {"node", "upgrade"} & set(args.part or ["node"]):
-        results += part.run_on_node(rehearsal)
-    report = write_report(rehearsal, results, time.monotonic() - started)
+    parts = {"tools", *args.part} if args.part else {"tools", "image", "workflow", "packaging", "node"}
+    results: list[Result] = []
+    for run in (run_named(BEFORE_THE_NODE), part.run_on_node, run_named(AFTER_THE_NODE)):
+        results += run(rehearsal, parts)
+        # A rehearsal that is interrupted leaves the results so far.
+        report = write_report(rehearsal, results, time.monotonic() - started)
     print(report.read_text())
     return int(any(result.outcome == FAILED for result in results))
+
+
+def run_named(steps: Sequence[Step]) -> Callable[[Rehearsal, Collection[str]], list[Result]]:
+    """Return a function that runs those of the steps that belong to the parts it is given."""
+
+    def run(rehearsal: Rehearsal, parts: Collection[str]) -> list[Result]:
+        return run_steps([step for step in steps if step.part in parts], rehearsal, say)
+
+    return run
+
+
+def say(line: str) -> None:
+    """Show progress at once."""
+    print(line, flush=True)
 
 
 def prepare(commit: str, previous: str, out: Path) -> Rehearsal:

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 
@@ -48,8 +49,10 @@ def build_previous(rehearsal: Rehearsal) -> Facts:
     return {"image": built, "commit": rehearsal.previous}
 
 
-def run_on_node(rehearsal: Rehearsal) -> list[Result]:
-    """Run the stories in namespaces of their own and return their results."""
+def run_on_node(rehearsal: Rehearsal, parts: Collection[str]) -> list[Result]:
+    """Run the stories in namespaces of their own and return their results, if the part `node` is among the parts."""
+    if "node" not in parts:
+        return []
     folder = Path(tempfile.mkdtemp(prefix="node-", dir="/tmp"))
     rehearsal.made["node folder"] = str(folder)
     hand_over = rehearsal.work / "node.json"
