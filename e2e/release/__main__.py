@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from e2e.release import image, packaging, tools, workflow
+from e2e.release import image, kind, packaging, tools, workflow
 from e2e.release.node import part
 from e2e.release.rehearsal import FAILED, Rehearsal, Result, Step, run_steps
 from e2e.release.report import write_report
@@ -16,7 +16,7 @@ from e2e.release.shell import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE_THE_NODE: tuple[Step, ...] = (*tools.STEPS, *image.STEPS, *workflow.STEPS, *part.STEPS)
-AFTER_THE_NODE: tuple[Step, ...] = packaging.STEPS
+AFTER_THE_NODE: tuple[Step, ...] = (*packaging.STEPS, *kind.STEPS)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     started = time.monotonic()
     rehearsal = prepare(args.commit, args.previous, args.out.resolve())
-    parts = {"tools", *args.part} if args.part else {"tools", "image", "workflow", "packaging", "node"}
+    parts = {"tools", *args.part} if args.part else {"tools", "image", "workflow", "node", "packaging", "kind"}
     results: list[Result] = []
     for run in (run_named(BEFORE_THE_NODE), part.run_on_node, run_named(AFTER_THE_NODE)):
         results += run(rehearsal, parts)
