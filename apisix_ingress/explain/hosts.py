@@ -146,7 +146,7 @@ class HostResponses:
         routes = self._index.matching(host, path)
         if star and rest:  # which paths its further segments match is not known
             routes = [*{route.id: route for route in (*routes, *self._index.matching(host, prefix))}.values()]
-        ordered = in_order(host, path, routes)
+        ordered = in_order(host, path, routes) if rest or len(routes) > 1 else routes
         schemes = _SCHEMES if any(_names_scheme(route) for route in ordered) else ("http",)
         for scheme in schemes:
             yield from self._of_scheme(ordered, host, path, scheme)

@@ -9,10 +9,11 @@ from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.indexes import NGINX_HOST_INDEX, nginx_hosts
 from apisix_ingress.model.names import nginx_prefix, short_id
-from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.objects import CustomObject, IngressClass
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
+from translation.nginx.options import CONTROLLER
 from translation.safety.faults import SECRET_REFUSED, UNSAFE
 from translation.safety.records import record_in
 
@@ -78,7 +79,8 @@ class HostRecords:
     def owners(self, key: RecordKey, owner: ObjectKey) -> tuple[ObjectKey, ...]:
         """Return the objects that users wrote for a record: instead of a host of ingress-nginx, its Ingresses.
 
-        These are the Ingresses that have the path of the record; for a record of the whole host, all Ingresses of it.
+        These are the Ingresses that have the path of the record; for a record of the whole host, all Ingresses of it;
+        for the default server, the IngressClass.
         """
         if owner.kind != HOST:
             return (owner,)
@@ -89,7 +91,14 @@ class HostRecords:
             self._owners[owner] = {
                 record: tuple(each for each, its in held if record in its) or tuple(named) for record in records
             }
-        return self._owners[owner].get(key) or (owner,)
+        return self._owners[owner].get(key) or tuple(self._classes()) or (owner,)
+
+    def _classes(self) -> Iterator[ObjectKey]:
+        """Yield the classes of ingress-nginx, which stand for its default server: no Ingress names that host."""
+        store = self._world.stores.get("IngressClass")
+        for item in store.values() if store is not None else ():
+            if isinstance(item, IngressClass) and item.controller == CONTROLLER:
+                yield item.meta.key
 
     def _index(self, host: str) -> _Index:
         records = self._world.desired.of_owner(ObjectKey(HOST, "", host))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from apisix_ingress.diagnostics.wanted_certificates import WantedCertificate
 from apisix_ingress.gateway.sync.comparison.audit import REMEDY
 from apisix_ingress.gateway.sync.observer import HEADLINES
 from apisix_ingress.kube.status.condition_list import of_type
@@ -79,9 +80,10 @@ class Victims:
 
     Args:
         hosts: Every host.
+        wanted: Certificates that are missing.
     """
 
-    def __init__(self, hosts: Iterable[Host]) -> None:
+    def __init__(self, hosts: Iterable[Host], wanted: Iterable[WantedCertificate] = ()) -> None:
         self.closed: list[Host] = []
         """The hosts whose requests all get an error."""
         self._hosts: dict[ObjectKey, list[str]] = {}
@@ -96,10 +98,12 @@ class Victims:
                 self._failing |= harming.keys()
             for owner in harming:
                 self._hosts.setdefault(owner, []).append(host.name)
+        for each in wanted:
+            self._hosts.setdefault(each.owner, []).extend(each.hosts)
 
     def of(self, owner: ObjectKey) -> tuple[str, ...]:
         """Return the hosts that an object harms."""
-        return tuple(self._hosts.get(owner, ()))
+        return tuple(dict.fromkeys(self._hosts.get(owner, ())))
 
     def severity(self, owner: ObjectKey, severity: Severity) -> Severity:
         """Return the severity of a problem: an error if all requests for a host fail because of the object."""

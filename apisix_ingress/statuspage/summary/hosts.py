@@ -114,7 +114,8 @@ async def gather_hosts(
     await _collect(entries, drafts, found.of_route)
     async for entry in in_turns(tuple(entries.values())):
         if entry.key.kind == "routes":
-            state = found.of_route.setdefault(entry.key, "not used")
+            is_unknown = entry.status in ("unknown", "unreachable")
+            state = found.of_route.setdefault(entry.key, "unknown" if is_unknown else "not used")
             for name in entry.hosts or (EVERY_HOST,):
                 host = _draft(drafts, name).host
                 host.routes[state] += 1

@@ -71,7 +71,7 @@ async def summarize(
     async for entry in in_turns(tuple(entries.values())):
         if found.route_states.get(entry.key) != "not used":
             _note_users(users, entry)
-    victims = Victims(found.hosts)
+    victims = Victims(found.hosts, found.wanted)
     async for entry in in_turns(tuple(entries.values())):
         if entry.is_empty or not entry.settled:
             found.findings += record_findings(facts, entry, users, victims)

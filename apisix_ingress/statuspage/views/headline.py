@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal
 
 from apisix_ingress.diagnostics.empty_state import Hint, empty_state
@@ -13,6 +14,7 @@ from apisix_ingress.statuspage import conflicting_objects as rivals
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.summary.certificates import Certificate
 from apisix_ingress.statuspage.summary.findings import Finding
 from apisix_ingress.statuspage.summary.hosts import Host
 from apisix_ingress.statuspage.views.gateway_api import has_gateway_api
@@ -102,7 +104,7 @@ def _causes(failing: Sequence[Host]) -> str:
     """Return the most frequent causes with the number of hosts, as the beginning of a text."""
     counts = Counter(each.title or each.status for each in failing)
     shown = [f"{cause} ({count:,})" if len(counts) > 1 else cause for cause, count in counts.most_common(_CAUSES)]
-    return clean(f"{', '.join(shown)}. ")
+    return clean(f"{'; '.join(shown)}. ")
 
 
 def _is_severe(urgent: Sequence[Finding]) -> bool:
@@ -133,9 +135,12 @@ def tiles(facts: PageInputs, snapshot: Snapshot) -> list[JsonObject]:
     routes: Counter[str] = Counter()
     for status, count in summary.routes.items():
         routes[_health(status)] += count
-    validity = Counter(each.validity(now) for each in summary.certificates)
+    validity = Counter(_validity(each, now) for each in summary.certificates)
     certificates = Counter(
-        good=validity["valid"], warn=validity["expires soon"], bad=validity["expired"] + validity["not valid yet"]
+        good=validity["valid"],
+        idle=validity["unknown"],
+        warn=validity["expires soon"],
+        bad=validity["expired"] + validity["not valid yet"],
     )
     certificates["bad"] += validity["unreadable"] + len(summary.wanted)
     return [
@@ -145,6 +150,12 @@ def tiles(facts: PageInputs, snapshot: Snapshot) -> list[JsonObject]:
         _tile("certificates", "Certificates", "/certificates", {}, certificates),
         _tile("consumers", "Consumers", "/records", {"kind": "consumers"}, _records(snapshot, "consumers")),
     ]
+
+
+def _validity(each: Certificate, now: datetime) -> str:
+    """Return whether a certificate can be used; a valid one is unknown if its gateway clusters do not respond."""
+    found = each.validity(now)
+    return "unknown" if found == "valid" and each.entry.status in ("unknown", "unreachable") else found
 
 
 def _records(snapshot: Snapshot, kind: str) -> Counter[str]:

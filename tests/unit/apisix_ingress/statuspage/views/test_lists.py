@@ -216,7 +216,8 @@ async def test_the_owner_of_a_host_of_ingress_nginx_is_its_ingress() -> None:
         (row,) = [each for each in (await harness.data("hosts"))["items"] if each["host"] == "blog.example.org"]
         owner = row["owners"][0]
         found = await harness.data("object", kind=owner["kind"], namespace=owner["namespace"], name=owner["name"])
-        whole = [(await harness.ask(f"/status/{name}")).text for name in ("hosts", "records", "explain")]
+        names = ("hosts", "records", "explain", "certificates", "records?kind=ssls")
+        whole = [(await harness.ask(f"/status/{name}")).text for name in names]
     assert owner["text"] == "Ingress default/ing"
     assert found["records"] != []
     assert [each for each in whole if "NginxHost" in each or "ingress-nginx host" in each] == []
@@ -261,7 +262,9 @@ async def test_a_route_that_gets_no_request_does_not_change_the_state_of_a_host(
 
 async def test_nothing_is_live_while_no_gateway_responds() -> None:
     clusters = [ScriptedCluster("one", outage=AWAY), ScriptedCluster("two", outage=AWAY, taken_over=False)]
-    harness = make_harness(service(), ENDPOINTS, shop(), shop("two", "b.example.org"), clusters=clusters)
+    unused = make("ApisixRoute", "unused", namespace="team-b", spec=shop(priority=-1)["spec"])
+    routes = [shop(), shop("two", "b.example.org"), service(namespace="team-b"), unused]
+    harness = make_harness(service(), ENDPOINTS, *routes, clusters=clusters)
     async with served(harness):
         overview = await harness.data("overview")
         hosts = (await harness.data("hosts"))["items"]
