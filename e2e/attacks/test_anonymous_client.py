@@ -90,6 +90,22 @@ def test_a_new_allow_list_is_in_force_from_the_first_request(tenants: Tenants) -
     assert set(answers) == {403, 404}
 
 
+def test_an_edit_of_a_guarded_path_does_not_open_it(tenants: Tenants) -> None:
+    """Routes of a path are numbered: with another route in front, each record gets the match of the one before."""
+    host = f"edited.{tenants.domain}"
+    more = {"enable_cors": "true", "denylist_source_range": "10.9.9.8/32"}
+    tenants.apply([tenants.ingress("open", host, "/"), tenants.ingress("guarded", host, "/b", **NOBODY)])
+    tenants.traffic.until_status(403, host, "/b")
+    tenants.traffic.until(lambda answer: answer.pod == "web", host)
+
+    with RequestLoop(tenants.traffic, host, "/b", pause=0) as requests:
+        for given in (more, {}) * 3:
+            tenants.apply(tenants.ingress("guarded", host, "/b", **NOBODY, **given))
+            tenants.settled()
+
+    assert {answer.status for _, answer in requests.answers} == {403}
+
+
 def test_routes_that_refuse_are_written_before_routes_that_serve(tenants: Tenants) -> None:
     gateway = tenants.installation.gateway
     if not isinstance(gateway, DevGateway):

@@ -19,6 +19,7 @@ from apisix_ingress.gateway.sync.closing import Closings
 from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.ordering.exposure_order import ExposureOrder
+from apisix_ingress.gateway.sync.ordering.match_order import MatchOrder
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.gateway.sync.plan import Step, decide, must_stay
 from apisix_ingress.gateway.sync.record_status import RecordStatus
@@ -61,6 +62,7 @@ class RecordDriver:
         table: The slots of the records.
         order: The order of outstanding writes and deletes.
         exposure_order: The order of creations and deletions of routes.
+        match_order: The order in which matches pass from one route to another.
         queue: The records that are due.
         unacked: When unacknowledged writes require an audit.
         unique_keys: The order of writes that want the same exclusive keys.
@@ -92,6 +94,7 @@ class RecordDriver:
             on_outage=self._outage_changed,
         )
         self.exposure_order = ExposureOrder(self.table, self.wanted, config.exposure)
+        self.match_order = MatchOrder(self.table, self.wanted, lambda key: wanted.namespace(key, cluster))
         self.closings = Closings(self.table, self.wanted, config.closing, now=clock.monotonic)
         self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker, self.closings)
         # The retries of the queue are not used: the backoff of a record is in its slot.
@@ -179,9 +182,17 @@ class RecordDriver:
         if order.is_idle or slot.key.kind != "routes":
             return True
         if record is None:
-            namespace = slot.order.former.namespace if isinstance(slot.order, Delete) else ""
-            return order.may_delete(slot, namespace)
+            return order.may_delete(slot, _former(slot).namespace)
         return order.may_write(slot, record, self._owner_namespace(slot))
+
+    def awaited(self, slot: RecordSlot, record: Record | None) -> RecordKey | None:
+        """Return the route that has to take over the match of a route before it is written, or deleted; or None."""
+        if self.match_order.is_idle or slot.key.kind != "routes":
+            return None
+        if record is not None:
+            return self.match_order.awaited(slot, record, self._owner_namespace(slot))
+        former = _former(slot)
+        return self.match_order.awaited(slot, None, former.namespace, former.records)
 
     def withheld(self) -> set[RecordKey]:
         """Return the records whose deletion was held back."""
@@ -297,6 +308,7 @@ class RecordDriver:
         self.order.order(slot, of.record, namespace, of.former)
         if slot.key.kind == "routes":
             self.exposure_order.ordered(slot, of.record, namespace or of.former.namespace)
+            self.match_order.ordered(slot.key, of.record)
             self._release_routes()
 
     def _owner_namespace(self, slot: RecordSlot) -> str:
@@ -314,6 +326,7 @@ class RecordDriver:
     def _drop_order(self, slot: RecordSlot, _: Detail) -> None:
         self.order.drop(slot)
         self.exposure_order.settled(slot)
+        self.match_order.settled(slot)
         slot.urgent = False
         if slot.observed is None:
             self.table.timed[slot.key] = slot  # it may be empty now
@@ -373,6 +386,11 @@ class RecordDriver:
         slot.error, slot.failures = None, 0
         self.unblock_others(slot)
         self.report(slot)
+
+
+def _former(slot: RecordSlot) -> Former:
+    """Return what the owner of a record that is to be deleted wanted before."""
+    return slot.order.former if isinstance(slot.order, Delete) else UNKNOWN
 
 
 def _required(detail: T | None) -> T:

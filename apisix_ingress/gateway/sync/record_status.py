@@ -64,7 +64,7 @@ class RecordStatus:
         key, on = slot.key, slot.blocked_on
         if on is not None:
             # Records with the same exclusive key are written one after the other, so this wait is short.
-            return self._blocked(on) if on in record.refs else PENDING
+            return self._blocked(on) if on in record.refs or key.kind == "routes" else PENDING
         if not self._order.is_counted(slot.key) and slot.is_of_another(record.name):
             return RecordState("waiting", f"the gateway has the record {key} of another object, whose id is the same")
         error = slot.persistent_error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -243,6 +244,22 @@ def test_cors() -> None:
     assert got["cors"]["allow_origins"] == got["cors"]["allow_methods"] == "**"
     assert got["cors"]["expose_headers"] == "X"
     assert got["response-rewrite"]["vars"] == [["request_method", "==", "OPTIONS"]]
+
+
+@pytest.mark.parametrize(
+    ("origin", "want"),
+    [
+        ("https://a.example.org", True),
+        ("https://a.b.example.org", True),
+        ("https://example.org", False),
+        ("https://evil.test/.example.org", False),
+        ("https://evil.test?https://a.example.org", False),
+    ],
+)
+def test_wildcards_of_cors_stand_for_names(origin: str, want: bool) -> None:
+    got = plugins({"type": "CORS", "cors": {"allowOrigins": ["https://*.example.org"]}})
+    (pattern,) = got["cors"]["allow_origins_by_regex"]
+    assert bool(re.search(pattern, origin)) == want
 
 
 def extension(kind: str = "ApisixPluginConfig", group: str = "apisix.apache.org") -> JsonObject:
