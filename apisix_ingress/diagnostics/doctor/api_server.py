@@ -102,7 +102,10 @@ async def check_crds(api: KubeApi) -> list[Check]:
 
 def _is_same_schema(ours: JsonObject, theirs: JsonObject) -> bool:
     """Return whether two definitions have the same served schema in the version that is read."""
-    return canonical(_schema(ours)) == canonical(_schema(theirs))
+    try:
+        return canonical(_schema(ours)) == canonical(_schema(theirs))
+    except (AttributeError, TypeError):
+        return False  # the response is not a definition
 
 
 def _schema(definition: JsonObject) -> JsonObject:

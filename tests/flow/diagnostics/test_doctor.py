@@ -80,13 +80,14 @@ async def test_doctor_asks_for_a_service_account(harness: SurveyHarness) -> None
 
 
 async def test_doctor_reports_missing_and_outdated_crds(harness: SurveyHarness) -> None:
-    first, second, *_ = crds.manifests()
+    first, second, third, *_ = crds.manifests()
     second["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "an older one"
-    harness.server.put(first)
-    harness.server.put(second)
+    third["spec"]["versions"] = ["no version"]
+    for definition in (first, second, third):
+        harness.server.put(definition)
     found = dict((await harness.checks())["crds"])
     assert "apisixroutes.apisix.apache.org" not in found["FAIL"] + found["WARN"]
-    assert found["WARN"].endswith(second["metadata"]["name"])
+    assert found["WARN"].endswith(", ".join((second["metadata"]["name"], third["metadata"]["name"])))
     # Without it, the API server rejects changes of a later version to objects that Helm installed.
     fixes = {each["fix"] for each in (await harness.ask("doctor"))[1]["checks"] if each["name"] == "crds"}
     assert fixes == {"apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"}
