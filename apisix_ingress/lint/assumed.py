@@ -44,7 +44,7 @@ class Assumed:
 
     def excuses(self, item: KubeObject, problem: Problem) -> bool:
         """Return whether a problem of an object exists only because something is not among the files."""
-        if problem.code == "SecretNotFound":
+        if _is_without_secret(problem):
             return not self.secrets
         if problem.code == "ServiceNotFound":
             return self.services is not None and item.meta.namespace not in self.services
@@ -52,7 +52,7 @@ class Assumed:
 
     def excuse(self, item: KubeObject, problem: Problem) -> str:
         """Return why such a problem may be no mistake: the text of a note, empty if another note says it."""
-        if problem.code == "SecretNotFound":
+        if _is_without_secret(problem):
             return "the files contain no Secrets"
         return _without_services(item.meta.namespace) if problem.code == "ServiceNotFound" else ""
 
@@ -136,6 +136,12 @@ class _Draft:
 
 
 _CLASS = "assumed-by-lint"
+
+
+def _is_without_secret(problem: Problem) -> bool:
+    """Return whether a Secret is missing; the certificate of a listener is often created in the cluster."""
+    is_listener = problem.code == "ListenerNotReady" and "InvalidCertificateRef: Secret" in problem.message
+    return problem.code == "SecretNotFound" or (is_listener and "does not exist" in problem.message)
 
 
 def _without_services(namespace: str) -> str:

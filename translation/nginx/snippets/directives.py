@@ -179,9 +179,14 @@ def _return(values: list[str]) -> Replacement | None:
 def _rewrite(values: list[str]) -> Replacement | None:
     if len(values) < 2:
         return None
-    if values[-1] in ("redirect", "permanent"):
+    is_elsewhere = values[1].startswith(("http://", "https://", "$scheme"))
+    if values[-1] in ("redirect", "permanent") or is_elsewhere:
         code = 301 if values[-1] == "permanent" else 302
         return _plugin("redirect", {"regex_uri": values[:2], "ret_code": code})
+    if values[-1] != "break":
+        return Replacement(
+            "no equivalent: another path would answer the request; write a rule of an ApisixRoute for it"
+        )
     return _plugin("proxy-rewrite", {"regex_uri": rewrite(*values[:2])})
 
 
@@ -243,6 +248,7 @@ _MAKERS: Mapping[str, Callable[[list[str]], Replacement | None]] = {
     "proxy_buffers": _GLOBAL,
     "proxy_buffer_size": _GLOBAL,
     "large_client_header_buffers": _GLOBAL,
+    "client_header_buffer_size": _GLOBAL,
     "keepalive_timeout": _GLOBAL,
     "access_log": _LOGGED,
     "error_log": _LOGGED,

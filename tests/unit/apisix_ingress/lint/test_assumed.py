@@ -79,6 +79,12 @@ def test_a_secret_is_missing_only_if_the_files_contain_secrets() -> None:
     assert [level for level, *_ in lint(TLS, secret)] == ["error"]
 
 
+def test_a_certificate_that_is_created_in_the_cluster_is_not_a_mistake() -> None:
+    tls = "{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: later}]}}"
+    gateway = GATEWAY.replace("listeners: [", f"listeners: [{tls}, ")
+    assert [(level, why) for level, _, why in lint(gateway, OURS)] == [("note", "the files contain no Secrets")]
+
+
 def test_a_gateway_and_its_class_are_assumed() -> None:
     assert lint(SERVICE, HTTP_ROUTE % "") == [("note", "spec.parentRefs", NO_GATEWAY)]
     why = "GatewayClass apisix is not among the files: it may belong to another controller"

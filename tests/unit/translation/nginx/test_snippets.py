@@ -59,12 +59,25 @@ def rule(plugins: str, **match: object) -> str:
             "rewrite ^/a/(.*)$ /b/$1 permanent;",
             'the plugin redirect with {"regex_uri": ["^/a/(.*)$", "/b/$1"], "ret_code": 301}',
         ),
+        (
+            "rewrite ^/a$ https://new.test/ last;",
+            'the plugin redirect with {"regex_uri": ["^/a$", "https://new.test/"], "ret_code": 302}',
+        ),
+        (
+            "rewrite ^/a/(.*)$ /b/$1 last;",
+            "no equivalent: another path would answer the request; write a rule of an ApisixRoute for it",
+        ),
         ("lua_code_cache off;", "no equivalent annotation; look for a plugin"),
         ("# only a comment", None),
     ],
 )
 def test_a_directive_has_a_replacement_with_its_values(snippet: str, want: str | None) -> None:
     assert lines(snippet) == ([want] if want else [])
+
+
+def test_a_rewritten_path_that_stays_in_its_location_is_a_plugin() -> None:
+    (line,) = lines("rewrite ^/a/(.*)$ /b/$1 break;")
+    assert line.startswith('the plugin proxy-rewrite with {"regex_uri": ["')
 
 
 def test_a_header_without_always_is_only_added_to_successes() -> None:
