@@ -17,6 +17,10 @@ FOREIGN = ("nginx.ingress.kubernetes.io/", "nginx.org/", "haproxy.org/", "traefi
 _ALIKE = 0.8
 
 
+_EVERYBODY = "0.0.0.0/0,::/0"
+"""The value that cert-manager sets on the Ingresses of its challenges, and that allows everybody."""
+
+
 class TrackedAnnotations(dict[str, str]):
     """Annotations that record which of them were read."""
 
@@ -39,6 +43,8 @@ def useless_annotations(annotations: TrackedAnnotations) -> Iterator[Problem]:
     for name in sorted(annotations):
         path = f"metadata.annotations[{name}]"
         if name.startswith(FOREIGN):
+            if name.endswith("/whitelist-source-range") and annotations[name] == _EVERYBODY:
+                continue
             message = "ignored: annotation of another controller; use the equivalent annotation or plugin, or remove it"
             yield Problem("ForeignAnnotation", message, path, "warning")
         elif known and name.startswith(PREFIX) and name not in annotations.keys_read:

@@ -89,7 +89,8 @@ def ca_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reasons:
         reasons: Reasons in the condition, for an unsupported kind and for an unusable object.
     """
     if reference.group or reference.kind not in ("ConfigMap", "Secret"):
-        return Unresolved(reasons[0], f"{reference.kind} is not supported; refer to a ConfigMap or Secret")
+        named = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
+        return Unresolved(reasons[0], f"{named} is not supported; refer to a ConfigMap or Secret without a group")
     key = ObjectKey(reference.kind, reference.namespace or owner.namespace, reference.name)
     if not draft.is_granted(owner.kind, owner.namespace, key):
         return Unresolved(

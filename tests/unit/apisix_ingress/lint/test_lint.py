@@ -108,6 +108,7 @@ def test_files_are_read_in_order_and_their_mistakes_have_places(tmp_path: Path) 
         (f'{PREFIX}enable-webskoket: "true"', "UnknownAnnotation"),
         (f"{PREFIX}cors-allow-origin: '*'", "UnknownAnnotation"),
         ("nginx.ingress.kubernetes.io/rewrite-target: /", "ForeignAnnotation"),
+        ("nginx.ingress.kubernetes.io/whitelist-source-range: 0.0.0.0/0,::/0", None),
         ("example.org/anything: goes", None),
     ],
 )
