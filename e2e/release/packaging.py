@@ -31,15 +31,17 @@ def install_on(version: str) -> Callable[[Rehearsal], Facts]:
 
     def install(rehearsal: Rehearsal) -> Facts:
         wheel = Path(rehearsal.need("wheel"))
-        run, python, pip = interpreter(rehearsal, version)
+        run, python = interpreter(rehearsal, version)
         venv = rehearsal.work / "venvs" / version
         shutil.rmtree(venv, ignore_errors=True)
-        run(python, "-m", "venv", "--without-pip", str(venv))
+        uv = str(shutil.copy(Path(sys.executable).with_name("uv"), rehearsal.work / "uv"))
         bin_ = f"{venv}/bin"
-        pip = (*pip, "--python", f"{bin_}/python")
-        run(*pip, "install", "--quiet", "--no-compile", "--only-binary", ":all:", str(wheel), *NEIGHBOURS)
-        run(*pip, "check")
-        listed = json.loads(run(*pip, "list", "--format", "json"))
+        run(uv, "venv", "--quiet", "--python", python, str(venv))
+        pip = (uv, "pip")
+        into = ("--python", f"{bin_}/python")
+        run(*pip, "install", "--quiet", *into, "--only-binary", ":all:", str(wheel), *NEIGHBOURS)
+        run(*pip, "check", *into)
+        listed = json.loads(run(*pip, "list", "--quiet", "--format", "json", *into))
         versions = {item["name"].lower(): item["version"] for item in listed}
         printed = [run(f"{bin_}/{name}", "version") for name in ("apisix-ingress", "kubectl-apisix_ingress")]
         assert set(printed) == {versions["apisix-ingress"]}, printed
@@ -51,11 +53,18 @@ def install_on(version: str) -> Callable[[Rehearsal], Facts]:
     return install
 
 
+def resolve(rehearsal: Rehearsal) -> Facts:
+    """Let pip choose the versions as well, without installing them."""
+    wheel = rehearsal.need("wheel")
+    rehearsal.shell.run(sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", wheel, *NEIGHBOURS)
+    return {"pip": rehearsal.shell.run(sys.executable, "-m", "pip", "--version").split(" from ")[0]}
+
+
 Run = Callable[..., str]
 
 
-def interpreter(rehearsal: Rehearsal, version: str) -> tuple[Run, str, tuple[str, ...]]:
-    """Return how to run a Python of a version, its name and its pip: the machine's own, or Debian's in a folder.
+def interpreter(rehearsal: Rehearsal, version: str) -> tuple[Run, str]:
+    """Return how to run a Python of a version, and its name: the machine's own, or Debian's in a folder.
 
     Raises:
         NotRunError: if there is none.
@@ -65,10 +74,10 @@ def interpreter(rehearsal: Rehearsal, version: str) -> tuple[Run, str, tuple[str
             rehearsal.shell.run(candidate, "-c", "import venv")
         except CommandError:
             continue
-        return rehearsal.shell.run, candidate, (sys.executable, "-m", "pip")
+        return rehearsal.shell.run, candidate
     if version not in SUITES:
         raise NotRunError(f"no Python {version} on this machine, and no supported release of Debian has one")
-    return _debian(rehearsal, version), f"python{version}", ("python3", "-m", "pip")
+    return _debian(rehearsal, version), f"/usr/bin/python{version}"
 
 
 def _debian(rehearsal: Rehearsal, version: str) -> Run:
@@ -88,7 +97,7 @@ def _debian(rehearsal: Rehearsal, version: str) -> Run:
 
 
 def _bootstrap(rehearsal: Rehearsal, version: str, root: Path) -> None:
-    packages = f"--include=ca-certificates,python{version},python{version}-venv,python3-pip"
+    packages = f"--include=ca-certificates,python{version}"
     try:
         rehearsal.shell.run("rm", "-rf", root)
         rehearsal.shell.run("debootstrap", "--variant=minbase", packages, SUITES[version], root, timeout=1200)
@@ -109,6 +118,7 @@ def _build(rehearsal: Rehearsal, folder: Path) -> Path:
 
 STEPS = (
     Step("packaging", "two builds of the wheel are identical", build_wheel),
+    Step("packaging", "pip finds no conflict with the packages of users", resolve),
     *(
         Step("packaging", f"the wheel installs and runs on Python {version}", install_on(version))
         for version in VERSIONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hatchling.cli.build import build_command
 
 ROOT = Path(__file__).parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -134,3 +136,18 @@ def test_a_release_has_the_crds_and_a_chart_that_installs_its_image(tmp_path: Pa
     annotations = yaml.safe_load((chart / "Chart.yaml").read_text())["annotations"]
     assert annotations["apisix-ingress/image"] == "ghcr.io/some/where"
     assert (tmp_path / "env").read_text() == "CHART=ghcr.io/some/charts/apisix-ingress\n"
+
+
+def test_the_command_that_builds_the_wheel_has_only_options_that_exist() -> None:
+    (command,) = [step["run"] for step in release_job("wheel") if "hatchling" in str(step.get("run"))]
+    parser = argparse.ArgumentParser()
+    build_command(parser.add_subparsers(), {})
+    _, arguments = command.split(" -m hatchling ")
+    assert parser.parse_args(arguments.split()).directory == "dist"
+
+
+def test_a_released_image_has_the_times_of_its_commit() -> None:
+    (build,) = [step for step in release_job("image") if step.get("id") == "build"]
+    commands = " ".join(str(step.get("run", "")) for step in release_job("image"))
+    assert 'echo "SOURCE_DATE_EPOCH=$(git show --no-patch --format=%ct)" >> "$GITHUB_ENV"' in commands
+    assert build["with"]["outputs"] == "type=registry,rewrite-timestamp=true"
