@@ -17,8 +17,8 @@ FOREIGN = ("nginx.ingress.kubernetes.io/", "nginx.org/", "haproxy.org/", "traefi
 _ALIKE = 0.8
 
 
-_EVERYBODY = "0.0.0.0/0,::/0"
-"""The value that cert-manager sets on the Ingresses of its challenges, and that allows everybody."""
+_EVERY_CLIENT = "0.0.0.0/0,::/0"
+"""The value that cert-manager sets on the Ingresses of its challenges; it allows every client."""
 
 
 class TrackedAnnotations(dict[str, str]):
@@ -43,7 +43,7 @@ def useless_annotations(annotations: TrackedAnnotations) -> Iterator[Problem]:
     for name in sorted(annotations):
         path = f"metadata.annotations[{name}]"
         if name.startswith(FOREIGN):
-            if name.endswith("/whitelist-source-range") and annotations[name] == _EVERYBODY:
+            if name.endswith("/whitelist-source-range") and annotations[name] == _EVERY_CLIENT:
                 continue
             message = "ignored: annotation of another controller; use the equivalent annotation or plugin, or remove it"
             yield Problem("ForeignAnnotation", message, path, "warning")
