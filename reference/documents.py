@@ -241,6 +241,7 @@ class TreeRoute(_Model):
     priority: int
     methods: list[str]
     conditions: int
+    responds: str = Field(description="What the gateway itself responds, e.g. a redirect; empty if a backend does.")
     upstreams: list[TreeUpstream]
 
 

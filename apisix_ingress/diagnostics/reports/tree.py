@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from apisix_ingress.explain.patterns import RouteFacts
+from apisix_ingress.explain.request import ProbeRequest
+from apisix_ingress.explain.response import respond
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import Pod
@@ -81,8 +83,23 @@ def _route(key: RecordKey, body: FrozenJson, wanted: Wanted) -> JsonObject:
         "priority": int(body.get("priority") or 0),
         "methods": list(body.get("methods") or ()),
         "conditions": len(body.get("vars") or ()),
+        "responds": _responds(key, body, wanted),
         "upstreams": [_upstream(ref, wanted) for ref in _upstreams(key, body)],
     }
+
+
+def _responds(key: RecordKey, body: FrozenJson, wanted: Wanted) -> str:
+    """Return what the gateway itself responds; empty if a backend does, and for stream routes."""
+    if key.kind != "routes":
+        return ""
+    facts = RouteFacts(key.id, body)
+    scheme = next((rule[2] for rule in body.get("vars") or () if rule[:2] == ["scheme", "=="] and rule[2:]), "http")
+    request = ProbeRequest("GET", str(scheme), facts.hosts[0], "/")
+    response = respond(request, body, wanted.records, patterns=False)
+    if response.kind == "redirect":
+        return f"{response.status} → {response.location}"
+    is_of_backend = response.kind == "backend" or bool(response.destinations)
+    return "" if is_of_backend else f"{response.status}: {response.cause}"
 
 
 def _upstreams(key: RecordKey, body: FrozenJson) -> tuple[RecordKey, ...]:

@@ -90,6 +90,7 @@ def _route(route: JsonObject) -> TreeNode:
     extra += [", ".join(route["methods"])] if route["methods"] else []
     extra += [f"priority {route['priority']}"] if route["priority"] else []
     extra += [f"{route['conditions']} condition{'s' if route['conditions'] > 1 else ''}"] if route["conditions"] else []
+    extra += [route["responds"]] if route["responds"] else []
     more = f" ({'; '.join(extra)})" if extra else ""
     label = f"{route['record']} {route['name']}{more}{_of(route['owner'])}"
     return TreeNode(route["record"], label, "route", [_upstream(each) for each in route["upstreams"]])

@@ -134,3 +134,16 @@ def test_a_name_ends_no_label_of_a_graph_and_no_line() -> None:
     assert line == '  n2 [label="routes/1 a\\"]; b\\\\n<script>`#", shape=box];'
     (line,) = (each for each in mermaid_lines(document) if "routes/1" in each)
     assert line == '  n2["routes/1 a#34;]; b#92;n#60;script#62;#96;#35;"]'
+
+
+def test_a_route_shows_what_the_gateway_itself_responds() -> None:
+    moved = {"name": "one", "host": "a.example.org", "uri": "/x", "plugins": {"redirect": {"http_to_https": True}}}
+    closed = {"name": "two", "host": "a.example.org", "uri": "/y"}
+    found = Wanted({ROUTE: moved, SPLIT: closed}, {}, pods_by_address([]))
+
+    (host,) = tree_document(found)["hosts"]
+
+    assert [route["responds"] for path in host["paths"] for route in path["routes"]] == [
+        "301 → https://a.example.org/",
+        "503: it has no upstream",
+    ]
