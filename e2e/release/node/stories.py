@@ -178,7 +178,8 @@ def fail_to_upgrade(at: Installation, rehearsal: Rehearsal) -> Facts:
     before = set(at.wait_for_two())
     with at.under_traffic() as loop:
         words = ("upgrade", RELEASE, rehearsal.checkout / CHART, "--reset-then-reuse-values", "--namespace", NAMESPACE)
-        at.node.helm(*words, "--set", "deployment.image.tag=missing", "--set", "deployment.image.pullPolicy=Never")
+        values = "deployment.image.tag=missing,deployment.image.digest=,deployment.image.pullPolicy=Never"
+        at.node.helm(*words, "--set", values)
         wait_until(lambda: len(at.controllers()), lambda n: n == 3, "a third Pod that cannot start")
         at.changes_arrive("/during-a-failed-upgrade")
         at.helm("rollback", RELEASE)
@@ -238,12 +239,12 @@ STORIES: tuple[tuple[str, str, Story], ...] = (
     ("upgrade", "an upgrade under traffic loses no request", upgrade),
     ("upgrade", "a downgrade under traffic loses no request", downgrade),
     ("upgrade", "a second upgrade after the downgrade loses no request", upgrade_again),
+    ("node", "the published chart installs the published image by digest", install_by_digest),
     ("node", "the Pod of the leader is deleted", delete_leader),
     ("node", "both Pods are evicted, one at a time", evict),
-    ("node", "the liveness probe restarts a hung process", restart_hung),
     ("node", "a changed value replaces the Pods", change_values),
     ("node", "a failed upgrade leaves the old Pods, a rollback restores the release", fail_to_upgrade),
-    ("node", "the published chart installs the published image by digest", install_by_digest),
     ("node", "the NetworkPolicy is enforced", enforce_policies),
+    ("node", "the liveness probe restarts a hung process", restart_hung),
     ("node", "an uninstall leaves nothing but what is documented", uninstall),
 )
