@@ -25,6 +25,10 @@ PACKAGES = ("apisix_ingress", "providers", "translation", "crds")
 TRANSLATED = frozenset(kind for kind, row in RESOURCES.items() if row.translator)
 
 READERS: Mapping[str, tuple[set[str], str]] = {
+    "apisix_ingress/diagnostics/wanted_certificates.py": (
+        {"ApisixTls", "Ingress"},
+        "lists the certificates that objects name",
+    ),
     "apisix_ingress/commands/gateways/verify.py": ({"Ingress"}, "compares how requests to Ingresses are answered"),
     "apisix_ingress/commands/manifests/migrate.py": ({"Ingress"}, "rewrites Ingresses of another controller"),
     "apisix_ingress/diagnostics/doctor/api_server.py": ({"Ingress"}, "IngressClasses are for Ingresses"),
@@ -58,7 +62,6 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "translation/nginx/effects/destinations.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/nginx/native/objects/apisix_route.py": ({"ApisixPluginConfig", "ApisixRoute"}, "writes manifests"),
     "translation/nginx/native/objects/http_route.py": ({"ApisixPluginConfig"}, "writes manifests"),
-    "translation/nginx/native/objects/names.py": ({"Ingress"}, "writes manifests"),
     "translation/nginx/native/objects/tls.py": ({"ApisixTls"}, "writes manifests"),
     "translation/nginx/native/objects/upstreams.py": ({"ApisixUpstream"}, "writes manifests"),
     "translation/plugins/configs.py": ({"ApisixGlobalRule"}, "a plugin of every request is judged in any case"),
