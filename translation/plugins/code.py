@@ -32,6 +32,9 @@ CODE_FIELDS: Mapping[tuple[str, str], str] = {
 }
 """Plugin and field → what happens to the field."""
 
+NESTING = frozenset({"multi-auth", "workflow"})
+"""Plugins that contain the configurations of others."""
+
 CODE_META = "pre_function"
 """Lua code that every plugin accepts, in `_meta`."""
 

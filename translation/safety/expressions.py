@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson
-from translation.plugins.code import nested_plugins
+from translation.plugins.code import NESTING, nested_plugins
 from translation.plugins.notation import expanded, steps_of
 from translation.plugins.rewrites import source_of
 from translation.safety.faults import Fault, Steps, texts_at
@@ -61,8 +61,9 @@ def _patterns(body: FrozenJson) -> Iterator[_Pattern]:
                 pattern = source_of(text) or text
                 if not is_replacement:
                     yield (*steps, *place), pattern, is_of_bodies, ""
-        nested = (((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
-        stack.extend(each for each in nested if isinstance(each[2], dict))
+        if name in NESTING:
+            nested = (((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
+            stack.extend(each for each in nested if isinstance(each[2], dict))
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from translation.core.options import Options
 from translation.nginx.functions.attached import FIELD
-from translation.plugins.code import nested_plugins
+from translation.plugins.code import NESTING, nested_plugins
 from translation.safety.code import code_faults
 from translation.safety.destinations import destination_faults
 from translation.safety.faults import Fault, Steps
@@ -61,9 +61,8 @@ _TWICE = "in which a client's variables would be replaced, too; use a variable s
 def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
     """Yield the faults of the plugins of a record, including those inside others."""
     refuses_code = setting.options.code_plugins == "refuse"
-    if not (setting.judges or refuses_code) and _CHECKED.isdisjoint(plugins):
-        return  # nearly always
-    stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, config) for name, config in plugins.items()]
+    names = plugins if setting.judges or refuses_code else [name for name in plugins if name in CHECKS]  # mostly none
+    stack: list[tuple[Steps, Any, Any]] = [(("plugins", name), name, plugins[name]) for name in names]
     while stack:
         steps, name, config = stack.pop()
         if not isinstance(config, dict):
@@ -74,7 +73,8 @@ def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Faul
             yield from _below(steps, code_faults(name, config))
         if setting.judges and setting.options.judges_addresses:
             yield from _below(steps, destination_faults(name, config, setting.options))
-        stack.extend(((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
+        if name in NESTING:
+            stack.extend(((*steps, inner), inner, its) for inner, its in nested_plugins(name, config))
 
 
 def _below(steps: Steps, faults: Iterator[Fault]) -> Iterator[Fault]:
@@ -254,5 +254,3 @@ CHECKS: Mapping[str, Check] = {
     "workflow": _nothing,
 }
 """Plugin → what to check. Others, nearly all of them, need no check of their own."""
-
-_CHECKED = frozenset(CHECKS)

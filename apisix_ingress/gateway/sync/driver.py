@@ -171,9 +171,10 @@ class RecordDriver:
 
     def decide(self, key: RecordKey) -> Step:
         """Return what to do about a record now."""
-        return self.closings.instead_of(self._decide(key))
+        return self.closings.instead_of(self.needed(key))
 
-    def _decide(self, key: RecordKey) -> Step:
+    def needed(self, key: RecordKey) -> Step:
+        """Return what to do about a record now, whether or not its write is possible."""
         return decide(key, self.wanted, self.table, self._wanted.is_held)
 
     def may_send(self, slot: RecordSlot, record: Record | None) -> bool:
@@ -183,7 +184,7 @@ class RecordDriver:
             return True
         if record is None:
             return order.may_delete(slot, _former(slot).namespace)
-        return order.may_write(slot, record, self._owner_namespace(slot))
+        return order.may_write(slot, record, slot.namespace or self._owner_namespace(slot))
 
     def awaited(self, slot: RecordSlot, record: Record | None) -> RecordKey | None:
         """Return the route that has to take over the match of a route before it is written, or deleted; or None."""
@@ -214,12 +215,7 @@ class RecordDriver:
 
     def release_deletes(self) -> None:
         """Queue the deletes that no longer wait for a write, and the routes that no longer wait for others."""
-        for delete in self.order.due():
-            self.enqueue(self.table.slot(delete))
-        self._release_routes()
-
-    def _release_routes(self) -> None:
-        for key in self.exposure_order.due():
+        for key in (*self.order.due(), *self.exposure_order.due()):
             self.enqueue(self.table.slot(key))
 
     def retry(self, slot: RecordSlot, error: GatewayError) -> None:
@@ -309,7 +305,8 @@ class RecordDriver:
         if slot.key.kind == "routes":
             self.exposure_order.ordered(slot, of.record, namespace or of.former.namespace)
             self.match_order.ordered(slot.key, of.record)
-            self._release_routes()
+            for key in self.exposure_order.due():
+                self.enqueue(self.table.slot(key))
 
     def _owner_namespace(self, slot: RecordSlot) -> str:
         return self._wanted.namespace(slot.key, self.cluster)
@@ -320,7 +317,7 @@ class RecordDriver:
 
     def _give_up(self, slot: RecordSlot) -> None:
         """Let routes that wait for this one proceed if it is not going to be written soon."""
-        if self.exposure_order.is_awaited(slot.key) and self.closings.is_given_up(self._decide(slot.key)):
+        if self.exposure_order.is_awaited(slot.key) and self.closings.is_given_up(self.needed(slot.key)):
             self.exposure_order.settled(slot)
 
     def _drop_order(self, slot: RecordSlot, _: Detail) -> None:

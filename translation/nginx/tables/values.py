@@ -125,7 +125,8 @@ class Values:
 
     def number(self, name: str, default: int = 0) -> int:
         """Return an integer, or the default without a valid one."""
-        found = integer(self.given.get(name, ""))
+        given = self.given.get(name)
+        found = integer(given) if given else None
         return default if found is None else found
 
     def has(self, name: str) -> bool:

@@ -264,7 +264,7 @@ class Audit:
         """Queue the differences from the desired records; hold back an unusual number of deletes."""
         driver, table = self._driver, self._table
         keys = table.records().union(self._config.wanted.keys())
-        steps = [(key, step) async for key in in_turns(keys, every=PIECE) if (step := driver.decide(key)) != NOTHING]
+        steps = [(key, step) async for key in in_turns(keys, every=PIECE) if (step := driver.needed(key)) != NOTHING]
         found = Plan.of(steps, driver.wanted)
         await asyncio.sleep(0)  # with 20,000 records, the steps before and after this take 10 ms each
         # Not `keys`: records that became desired during the comparison stay known as well.
@@ -272,7 +272,10 @@ class Audit:
         driver.ever_wanted &= table.records().union(self._config.wanted.keys(), uncertain)
         withheld = self._hold_back(found)
         driver.order.begin_batch()
-        async for key in in_turns((*found.upserts, *found.deletes)):
+        records = {key: step.record for key, step in steps if step.record is not None}
+        is_last = driver.exposure_order.is_last
+        last = {key async for key in in_turns(found.upserts) if key in records and is_last(records[key])}
+        async for key in in_turns((*sorted(found.upserts, key=last.__contains__), *found.deletes)):
             if key not in withheld:
                 driver.mark([key], same_batch=True)
         for key in found.held:

@@ -59,8 +59,10 @@ class Blockers:
     def leave(self, key: RecordKey) -> None:
         """Remove the outstanding request of a record."""
         for name in self._entries.pop(key, (0, ()))[1]:
-            self._scopes[name].count -= 1
-            self._left[name] = None
+            members = self._scopes[name]
+            members.count -= 1
+            if members.deferred or not members.count:
+                self._left[name] = None
 
     def defer(self, key: RecordKey, batch: int, scopes: Iterable[Scope]) -> bool:
         """Defer a request if a blocker of its batch, or an earlier one, is in its scopes; return whether it was."""

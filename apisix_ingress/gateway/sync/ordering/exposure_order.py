@@ -43,7 +43,7 @@ class _Entry(NamedTuple):
 
     def scopes(self) -> tuple[Scope, ...]:
         """Return the scopes in which others wait for it."""
-        return tuple(dict.fromkeys(f"{self.level} {self.namespace} {host}" for host in self.hosts))
+        return tuple([(self.level, self.namespace, host) for host in self.hosts])
 
 
 class _Waits:
@@ -55,8 +55,7 @@ class _Waits:
         self._blockers: Blockers | None = None
 
     def enter(self, key: RecordKey, entry: _Entry) -> None:
-        """Add a route; it replaces its earlier entry."""
-        self.leave(key)
+        """Add a route that has no entry."""
         self.entries[key] = entry
         self._levels[entry.level] += 1
         if self._blockers is not None:
@@ -80,7 +79,7 @@ class _Waits:
             self._blockers = Blockers()
             for other, entry in self.entries.items():
                 self._blockers.enter(other, entry.batch, entry.scopes())
-        scopes = (scope for level in levels for scope in waits._replace(level=level).scopes())
+        scopes = ((level, waits.namespace, host) for level in levels for host in waits.hosts)
         return self._blockers.defer(key, waits.batch, scopes)
 
     def freed(self) -> Sequence[RecordKey]:
@@ -113,6 +112,8 @@ class ExposureOrder:
         self._table = table
         self._wanted_at = wanted_at
         self._exposure = exposure
+        self._levels: dict[RecordKey, tuple[FrozenJson, Exposure]] = {}
+        """The bodies of the routes that are to be created, and their classes."""
         self._creations = _Waits()
         self._deletions = _Waits()
 
@@ -121,18 +122,28 @@ class ExposureOrder:
         key, order = slot.key, slot.order if slot.flight is None else slot.next_order
         if order is None:
             return
-        self.settled(slot)
+        self._leave(key)
         if record is not None:
-            if not slot.exists and (level := self._level(record.body)) < Exposure.OPEN:
+            if not slot.exists and (level := self._level_to_create(key, record.body)) < Exposure.OPEN:
                 self._creations.enter(key, _Entry(level, order.batch, namespace, (*record.hosts, _ANY)))
         elif (known := slot.applied) is not None and (level := self._level(known.body)) > Exposure.REFUSES:
             self._deletions.enter(key, _Entry(level, order.batch, namespace, _exact(known.hosts)))
 
     def settled(self, slot: RecordSlot) -> None:
         """Note that a record exists, is gone, or is not going to change soon."""
+        self._levels.pop(slot.key, None)
+        self._leave(slot.key)
+
+    def _leave(self, key: RecordKey) -> None:
         for waits in (self._creations, self._deletions):
-            if slot.key in waits.entries:
-                waits.leave(slot.key)
+            if key in waits.entries:
+                waits.leave(key)
+
+    def is_last(self, record: Record) -> bool:
+        """Return whether a record that is to be written is a new route without any guard, which may have to wait."""
+        key = record.key
+        is_new = key.kind == "routes" and not self._table.get(key).exists
+        return is_new and self._level_to_create(key, record.body) is Exposure.OPEN
 
     def is_awaited(self, key: RecordKey) -> bool:
         """Return whether other routes may wait for the creation of a route."""
@@ -142,8 +153,7 @@ class ExposureOrder:
         """Return whether a route may be written now; if not, `due` will return its key when it may."""
         if not self._creations.entries:
             return True
-        entry = self._creations.entries.get(slot.key)
-        level = entry.level if entry is not None else self._level(record.body)
+        level = self._level(record.body) if slot.exists else self._level_to_create(slot.key, record.body)
         lower = self._creations.present(_CLASSES[:level])
         if not lower or ((known := slot.applied) is not None and self._level(known.body) >= level):
             return True
@@ -175,6 +185,13 @@ class ExposureOrder:
         """Whether no route waits."""
         return self._creations.is_clear and self._deletions.is_clear
 
+    def _level_to_create(self, key: RecordKey, body: FrozenJson) -> Exposure:
+        """Return the class of a route that does not exist; it is the same until the route is created or changed."""
+        found = self._levels.get(key)
+        if found is None or found[0] is not body:
+            found = self._levels[key] = body, self._level(body)
+        return found[1]
+
     def _level(self, body: FrozenJson) -> Exposure:
         config = None
         if id_ := body.get("plugin_config_id"):
@@ -191,4 +208,4 @@ def _batch(slot: RecordSlot) -> int:
 def _exact(hosts: Iterable[str] | None) -> tuple[str, ...]:
     """Return the hosts of a route; a route with a wildcard may concern every route of its namespace."""
     found = tuple(hosts or ())
-    return found if found and not any("*" in host for host in found) else (_ANY,)
+    return found if found and "*" not in "".join(found) else (_ANY,)

@@ -7,13 +7,13 @@ the deletes of another. `plan` takes references to the record into account.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Former, Record
 
-Scope: TypeAlias = str
+Scope: TypeAlias = Hashable
 """A set of writes; a write belongs to several."""
 
 EVERYTHING: Scope = "everything"

@@ -88,10 +88,11 @@ def _filter(spared: list[str]) -> JsonObject:
 def _rate(site: Site) -> JsonObject:
     """Return the limits per second and minute; together with one per second, the one per minute counts in windows."""
     values = site.values
-    burst = values.number("limit-burst-multiplier", _BURST)
-    second, minute = (min(max(0, values.number(name)), LARGEST) for name in ("limit-rps", "limit-rpm"))
-    if not (second or minute):
+    second, minute = values.number("limit-rps"), values.number("limit-rpm")
+    if second <= 0 and minute <= 0:
         return {}
+    burst = values.number("limit-burst-multiplier", _BURST)
+    second, minute = (min(max(0, number), LARGEST) for number in (second, minute))
     found: JsonObject = {"rate": second or minute / 60, "burst": min((second or minute) * burst, LARGEST)}
     return found | ({"count": min(minute * (burst + 1), LARGEST), "seconds": 60} if second and minute else {})
 

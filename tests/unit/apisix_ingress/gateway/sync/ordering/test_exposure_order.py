@@ -8,7 +8,7 @@ import pytest
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.sync.ordering.exposure_order import ExposureOrder
-from apisix_ingress.gateway.sync.records.slot import Delete
+from apisix_ingress.gateway.sync.records.slot import Delete, Write
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
@@ -63,6 +63,26 @@ def test_a_delete_does_not_wait_for_itself_after_its_plugin_config_was_lost() ->
     del wanted[config.key]
     assert order.may_delete(slot, "default")
     assert order.is_clear
+
+
+def test_new_routes_without_a_guard_are_queued_last() -> None:
+    table = RecordTable()
+    order = ExposureOrder(table, dict[RecordKey, Record]().get, exposure)
+    assert [order.is_last(record) for record in RECORDS] == [False, True, False, False]
+    slot = table.slot(OPEN.key)
+    table.write_started(slot, OPEN)
+    table.write_succeeded(slot)
+    assert not order.is_last(OPEN)
+
+
+def test_a_route_that_gets_a_guard_before_it_is_created_is_classified_again() -> None:
+    table = RecordTable()
+    order = ExposureOrder(table, dict[RecordKey, Record]().get, exposure)
+    assert order.is_last(OPEN)
+    slot = table.slot(OPEN.key)
+    slot.order = Write(0, guarded := route("a-open", **AUTH), "default")
+    order.ordered(slot, guarded, "default")
+    assert order.is_awaited(OPEN.key)
 
 
 @on_stage
