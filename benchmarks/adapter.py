@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 from benchmarks.world import Manifest
 from e2e.cluster.gobuild import cache_root
 
-ADAPTERS = Path(__file__).parent / "adapters"
 ROOT = Path(__file__).parent.parent
 BUILD_SECONDS = 1800
 
@@ -65,6 +64,7 @@ class Adapter:
         kinds: `plural.group/version` → kind, for custom resources that it watches in addition to this project's.
         objects: Its own objects in the cluster.
         sidecar: A program that runs next to it.
+        root: The checkout whose requirements and code are used.
     """
 
     name: str
@@ -79,12 +79,13 @@ class Adapter:
     kinds: dict[str, str] = field(default_factory=dict)
     objects: tuple[Manifest, ...] = ()
     sidecar: Sidecar | None = None
+    root: Path = ROOT
 
     def ready(self) -> dict[str, str]:
         """Build and prepare the controller once; return the resulting placeholders."""
-        known = {"python": sys.executable, "root": str(ROOT), **given(self.name, self.programs, os.environ)}
+        known = {"python": sys.executable, "root": str(self.root), **given(self.name, self.programs, os.environ)}
         if self.requirements:
-            known["python"] = str(installed(ROOT / self.requirements))
+            known["python"] = str(installed(self.root / self.requirements))
         if self.build:
             known["program"] = str(built(self.build["module"], self.build["version"]))
         if self.prepare:
@@ -101,10 +102,13 @@ class Adapter:
 
 
 def load(name: str) -> Adapter:
-    """Read an adapter by its name in this package or by the path of its file."""
-    path = Path(name) if name.endswith(".json") else ADAPTERS / f"{name}.json"
+    """Read an adapter by its name in this package or by the path of its file; `name@folder` is that of a checkout."""
+    name, at, folder = name.partition("@")
+    root = Path(folder).resolve() if at else ROOT
+    adapters = root / "benchmarks" / "adapters"
+    path = Path(name) if name.endswith(".json") else adapters / f"{name}.json"
     if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in ADAPTERS.glob("*.json")))
+        known = ", ".join(sorted(each.stem for each in adapters.glob("*.json")))
         raise SystemExit(f"error: unknown adapter {name}: use one of {known}, or a path")
     content = json.loads(path.read_text())
     content["command"] = tuple(content["command"])
@@ -113,7 +117,9 @@ def load(name: str) -> Adapter:
     content["programs"] = {name: Given(**each) for name, each in content.get("programs", {}).items()}
     if beside := content.get("sidecar"):
         content["sidecar"] = Sidecar(**{**beside, "command": tuple(beside["command"])})
-    return Adapter(name=path.stem, **content)
+    if at:
+        content["title"] += f" in {root.name}"
+    return Adapter(name=path.stem + (f"@{root.name}" if at else ""), root=root, **content)
 
 
 def given(adapter: str, programs: Mapping[str, Given], environ: Mapping[str, str]) -> dict[str, str]:

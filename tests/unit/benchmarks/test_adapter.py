@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.adapter import Given, Sidecar, given, installed, load
+from benchmarks.adapter import ROOT, Given, Sidecar, given, installed, load
 from benchmarks.subject import Beside, Usage, total
 
 PROGRAMS = {"controller": Given("BENCH_ONE", "the one"), "adc": Given("BENCH_TWO", "the other")}
@@ -79,3 +79,11 @@ def test_requirements_are_installed_once_and_separately(monkeypatch: pytest.Monk
     assert installed(requirements) == python
     assert marker.exists()
     assert subprocess.run([python, "-c", "import structlog"], capture_output=True, check=False).returncode == 1
+
+
+def test_an_adapter_of_another_checkout_uses_its_code() -> None:
+    here, there = load("ours"), load(f"ours@{ROOT}")
+    assert (there.name, there.root) == (f"ours@{ROOT.name}", ROOT)
+    assert there.title == f"{here.title} in {ROOT.name}"
+    with pytest.raises(SystemExit, match="unknown adapter ours"):
+        load("ours@/nowhere")
