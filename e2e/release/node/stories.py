@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from e2e.cluster.client import KubeApiError, wait_until
+from e2e.cluster.client import KubeApiError, load_manifests, wait_until
 from e2e.release import image
 from e2e.release.node import settings
 from e2e.release.node.installation import HOST, NAMESPACE, RELEASE, Installation, installation
@@ -51,7 +51,8 @@ def install_previous(at: Installation, rehearsal: Rehearsal) -> Facts:
     at.helm("install", RELEASE, chart, **at.values(image.PREVIOUS))
     # A record without labels, which the ledger lists, and records of custom resources.
     for example in ("gateway/request-id.yaml", "authentication/basic.yaml", "backends/secrets.yaml"):
-        at.api.apply(rehearsal.work / "previous" / "examples" / example, namespace="default")
+        manifests = load_manifests(rehearsal.work / "previous" / "examples" / example)
+        at.api.apply([each for each in manifests if each["metadata"].get("namespace", "default") == "default"])
     wait_until(lambda: at.gateway.records("consumers"), bool, "the consumer")
     wait_until(lambda: at.gateway.records("global_rules"), bool, "the global rule")
     return {**_serving(at), "ledger": ", ".join(_ledger(at))}
@@ -214,7 +215,7 @@ def uninstall(at: Installation, _rehearsal: Rehearsal) -> Facts:
     """Uninstall: the gateway serves on; only what the documentation names is left."""
     with at.under_traffic() as loop:
         at.helm("uninstall", RELEASE)
-        wait_until(lambda: at.controllers(), lambda pods: pods == [], "the Pods to be gone", 90)
+        wait_until(lambda: at.api.objects("v1/Pod", namespace=NAMESPACE), lambda pods: pods == [], "no Pods", 90)
     listed = at.node.kubectl("api-resources", "--verbs=list", "-o", "name").split()
     kinds = ",".join(kind for kind in listed if not kind.startswith(("events", "componentstatuses")))
     labelled = at.node.kubectl("get", kinds, "-A", "-l", "app.kubernetes.io/instance=" + RELEASE, "-o", "name")
