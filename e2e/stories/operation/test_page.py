@@ -79,7 +79,7 @@ def test_reader_follows_a_route_from_its_host_to_the_pod_and_finds_problems(
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Service {scene.namespace}/web")
 
     page = reader.open()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("fail")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("need attention")
     page = reader.open("/problems", q=f"{scene.namespace}/refused")
     expect(page.locator(".finding")).to_contain_text("failed to check the configuration of plugin limit-count")
     page = reader.open("/problems", q=f"{scene.namespace} lost")

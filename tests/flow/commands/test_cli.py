@@ -222,8 +222,8 @@ def test_standard_error_that_is_closed_changes_no_exit_status(cli: Cli, command:
 
 def test_standard_input_that_is_closed_is_empty(cli: Cli) -> None:
     got = without(cli, "<&-", "lint", "-")
-    assert (got.returncode, got.stdout) == (0, "no problems\n")
-    assert got.stderr == "warning: no objects in standard input\n"
+    assert (got.returncode, got.stdout) == (2, "")
+    assert got.stderr == "error: no manifests in standard input: correct the path, or add --allow-empty\n"
 
 
 def test_crds_prints_what_can_be_applied(cli: Cli) -> None:

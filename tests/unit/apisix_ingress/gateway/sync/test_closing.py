@@ -24,7 +24,7 @@ CONFIG = RecordKey("plugin_configs", "p1")
 MATCH: dict[str, Any] = {"uri": "/admin*", "host": "a.example", "priority": 3}
 CLOSED = {"id": "r1", "name": "name-r1", "labels": OURS, **MATCH, "plugins": ABORT}
 NOTE = "until then, requests for a.example, /admin* get the response 503"
-REJECTED = RecordState("rejected", f"routes/r1 is bad; {NOTE}")
+REJECTED = RecordState("rejected", f"routes/r1 is bad; {NOTE}", is_closed=True)
 
 
 def guarded(**fields: Any) -> Record:
@@ -182,7 +182,7 @@ async def test_a_route_whose_plugin_config_is_rejected_is_closed_until_that_is_r
     async with stage.running():
         assert stage.gateway.stored[ROUTE] == CLOSED
         want = f"waits for plugin_configs/p1, which the gateway rejected: plugin_configs/p1 is bad; {NOTE}"
-        assert stage.sync.record_state(ROUTE) == RecordState("waiting", want)
+        assert stage.sync.record_state(ROUTE) == RecordState("waiting", want, is_closed=True)
         stage.want(UPSTREAM_RECORD, make_record(CONFIG), route)
         await asyncio.sleep(1)
         assert stage.gateway.stored[ROUTE] == route.body

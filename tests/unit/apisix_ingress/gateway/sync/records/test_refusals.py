@@ -139,7 +139,7 @@ async def test_a_record_that_always_fails_is_reported_with_its_location() -> Non
     reported = f"{error}; {CRASH_REMEDY}"
     assert all(place in reported for place in ("error log", "object", "record"))
     waits = f"waits for {UPSTREAM}: {reported}; until then, requests for every host, / get the response 503"
-    want = [RecordState("unreachable", reported), RecordState("waiting", waits), APPLIED]
+    want = [RecordState("unreachable", reported), RecordState("waiting", waits, is_closed=True), APPLIED]
     assert states == want
     assert [line["error"] for line in lines if line["event"] == "record.failing"] == [reported]
 
