@@ -27,7 +27,7 @@ spec:
 """
 MISSING = "error AIX0101 ServiceNotFound: ApisixRoute default/web: spec.http[0].backends[0].serviceName: "
 PORT = "warning AIX0503 HostNeverMatches: ApisixRoute default/web: spec.http[0].match.hosts[0]: "
-WITHOUT_FORMATS = {"run"}
+WITHOUT_FORMATS = {"dashboard", "run"}
 """Commands that print no document."""
 
 

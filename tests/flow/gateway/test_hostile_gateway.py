@@ -43,7 +43,7 @@ async def test_a_rejected_object_with_many_texts_does_not_lose_the_lease(tmp_pat
     async with FakeApiServer(SERVED.values()) as server, FakeAdminApi() as gateway:
         gateway.instead = refusing()
         put_world(server)
-        config = {"allow_origins": 5, "x": [f"text number {number}" for number in range(40_000)]}
+        config = {"allow_origins": 5, "x": {f"x{number}": f"text number {number}" for number in range(40_000)}}
         many = route("many")
         many["spec"]["http"][0]["plugins"] = [{"name": "cors", "enable": True, "config": config}]
         with capture_logs() as logs:
