@@ -86,7 +86,7 @@ def test_reader_follows_a_route_from_its_host_to_the_pod_and_finds_problems(
     expect(page.locator(".finding").first).to_contain_text("ServiceNotFound")
     expect(page.locator(".finding").first).to_contain_text("spec.http[0].backends[0]")
     page = reader.open("/hosts", q=scene.host)
-    expect(page.get_by_role("row").nth(1)).to_contain_text("rejected")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("1 closed")
     page = reader.open("/changes", q=f"{scene.namespace}_shop_web")
     expect(page.locator(".changes")).to_contain_text("created route")
     page.get_by_role("searchbox", name="Search everything").fill(f"{scene.namespace}/lost")
