@@ -64,7 +64,7 @@ def test_services_of_a_namespace_are_assumed_if_the_files_contain_none_of_it() -
     assert other[0] == "error"
 
 
-def test_ports_of_assumed_services_are_those_that_routes_name() -> None:
+def test_assumed_services_have_the_ports_that_routes_name() -> None:
     named = (ROUTE % "web").replace("servicePort: 80", "servicePort: http")
     assert lint(named) == [("note", "spec.http[0].backends[0]", NO_SERVICES)]
 

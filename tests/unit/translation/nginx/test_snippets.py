@@ -127,7 +127,7 @@ def test_a_condition_of_an_ingress_with_patterns_has_no_replacement() -> None:
         "location /a { if ($b) { return 403; } }",
     ],
 )
-def test_a_block_without_an_equivalent_says_so(snippet: str) -> None:
+def test_a_block_without_an_equivalent_is_reported(snippet: str) -> None:
     (line,) = lines(snippet, SERVER)
     assert line.startswith("no equivalent for the block")
 
