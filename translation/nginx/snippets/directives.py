@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
 from translation.plugins.rewrites import rewrite
 
-_SECONDS = ValuePattern(r"[0-9]+s")
+_SPAN = TextPattern(r"([0-9]{1,9})(ms|[smhd]?)")
+_UNITS = {"ms": 1, "": 1000, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+"""Units of times in nginx → milliseconds."""
 _VARIABLE = TextPattern(r"\$\{?([A-Za-z0-9_]+)\}?")
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -58,7 +60,7 @@ def replacement_of(words: list[str], known: Values) -> Replacement:
     if missing := _unknown_variable(values):
         return Replacement(f"no equivalent: the gateway has no variable ${missing}; write the value itself")
     if name in _ANNOTATIONS and values:
-        return Replacement(f"the annotation {_ANNOTATIONS[name]}: {_quoted(values[0])}")
+        return Replacement(f"the annotation {_ANNOTATIONS[name]}: {_quoted(' '.join(values))}")
     maker = _MAKERS.get(name)
     found = maker(values) if maker else None
     return found or Replacement("no equivalent annotation; look for a plugin")
@@ -106,7 +108,7 @@ _SENT_ANYWAY = {
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text[:-1] if _SECONDS.fits(text) else text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False)
 
 
 def described(plugins: Mapping[str, JsonObject]) -> str:
@@ -182,12 +184,20 @@ def _rewrite(values: list[str]) -> Replacement | None:
     is_elsewhere = values[1].startswith(("http://", "https://", "$scheme"))
     if values[-1] in ("redirect", "permanent") or is_elsewhere:
         code = 301 if values[-1] == "permanent" else 302
-        return _plugin("redirect", {"regex_uri": values[:2], "ret_code": code})
+        target = values[1].removesuffix("?")  # which keeps nginx from adding the query
+        query = {"append_query_string": True} if target == values[1] else {}
+        return _plugin("redirect", {"regex_uri": [_whole(values[0]), target], "ret_code": code, **query})
     if values[-1] != "break":
         return Replacement(
             "no equivalent: another path would answer the request; write a rule of an ApisixRoute for it"
         )
-    return _plugin("proxy-rewrite", {"regex_uri": rewrite(*values[:2])})
+    return _plugin("proxy-rewrite", {"regex_uri": rewrite(_whole(values[0]), values[1])})
+
+
+def _whole(pattern: str) -> str:
+    """Return the pattern for the whole path, which nginx replaces wherever it finds the given one."""
+    is_whole = pattern.startswith("^") and pattern.endswith("$") and not pattern.endswith("\\$") and "|" not in pattern
+    return pattern if is_whole else rf"^[\s\S]*?(?:{pattern})[\s\S]*$"
 
 
 def _deny(values: list[str]) -> Replacement | None:
@@ -205,15 +215,25 @@ def _allow(values: list[str]) -> Replacement | None:
     return Replacement(text, {"ip-restriction": {"whitelist": values}})
 
 
+def _timeout(annotation: str) -> Callable[[list[str]], Replacement | None]:
+    """Return what replaces a timeout: an annotation, which takes whole seconds only."""
+
+    def replacement(values: list[str]) -> Replacement | None:
+        spans = list(_SPAN.finditer(values[0])) if values else []
+        milliseconds = sum(int(each[1]) * _UNITS[each[2]] for each in spans)
+        if "".join(each[0] for each in spans) != "".join(values) or not milliseconds or milliseconds % 1000:
+            return Replacement(f"no equivalent: the annotation {annotation} takes whole seconds")
+        return Replacement(f'the annotation {annotation}: "{milliseconds // 1000}"')
+
+    return replacement
+
+
 def _is(text: str, *, is_needed: bool = True) -> Callable[[list[str]], Replacement]:
     return lambda values: Replacement(text, is_needed=is_needed)
 
 
 _ANNOTATIONS = {
     "client_max_body_size": "proxy-body-size",
-    "proxy_connect_timeout": "proxy-connect-timeout",
-    "proxy_read_timeout": "proxy-read-timeout",
-    "proxy_send_timeout": "proxy-send-timeout",
     "proxy_buffering": "proxy-buffering",
     "proxy_request_buffering": "proxy-request-buffering",
     "proxy_next_upstream": "proxy-next-upstream",
@@ -231,6 +251,9 @@ _MAKERS: Mapping[str, Callable[[list[str]], Replacement | None]] = {
     "more_clear_headers": _clear,
     "proxy_hide_header": _clear,
     "grpc_hide_header": _clear,
+    "proxy_connect_timeout": _timeout("proxy-connect-timeout"),
+    "proxy_read_timeout": _timeout("proxy-read-timeout"),
+    "proxy_send_timeout": _timeout("proxy-send-timeout"),
     "proxy_set_header": _set_request,
     "grpc_set_header": _set_request,
     "more_set_input_headers": _more_set_input,

@@ -44,6 +44,10 @@ def rule(plugins: str, **match: object) -> str:
         ),
         ("client_max_body_size 8m;", 'the annotation proxy-body-size: "8m"'),
         ("proxy_read_timeout 300s;", 'the annotation proxy-read-timeout: "300"'),
+        ("proxy_send_timeout 1h30m;", 'the annotation proxy-send-timeout: "5400"'),
+        ("proxy_read_timeout 500ms;", "no equivalent: the annotation proxy-read-timeout takes whole seconds"),
+        ("proxy_read_timeout $a;", "no equivalent: the annotation proxy-read-timeout takes whole seconds"),
+        ("proxy_next_upstream error timeout http_502;", 'the annotation proxy-next-upstream: "error timeout http_502"'),
         (
             "return 301 https://new.test$request_uri;",
             'the plugin redirect with {"uri": "https://new.test$request_uri", "ret_code": 301}',
@@ -57,11 +61,18 @@ def rule(plugins: str, **match: object) -> str:
         ("deny all;", "the annotation whitelist-source-range with the networks of the lines `allow`"),
         (
             "rewrite ^/a/(.*)$ /b/$1 permanent;",
-            'the plugin redirect with {"regex_uri": ["^/a/(.*)$", "/b/$1"], "ret_code": 301}',
+            'the plugin redirect with {"regex_uri": ["^/a/(.*)$", "/b/$1"], "ret_code": 301, '
+            '"append_query_string": true}',
+        ),
+        (
+            "rewrite /old /new? permanent;",
+            'the plugin redirect with {"regex_uri": ["^[\\\\s\\\\S]*?(?:/old)[\\\\s\\\\S]*$", "/new"], '
+            '"ret_code": 301}',
         ),
         (
             "rewrite ^/a$ https://new.test/ last;",
-            'the plugin redirect with {"regex_uri": ["^/a$", "https://new.test/"], "ret_code": 302}',
+            'the plugin redirect with {"regex_uri": ["^/a$", "https://new.test/"], "ret_code": 302, '
+            '"append_query_string": true}',
         ),
         (
             "rewrite ^/a/(.*)$ /b/$1 last;",
@@ -78,6 +89,13 @@ def test_a_directive_has_a_replacement_with_its_values(snippet: str, want: str |
 def test_a_rewritten_path_that_stays_in_its_location_is_a_plugin() -> None:
     (line,) = lines("rewrite ^/a/(.*)$ /b/$1 break;")
     assert line.startswith('the plugin proxy-rewrite with {"regex_uri": ["')
+
+
+def test_a_rewrite_replaces_the_whole_path_as_in_nginx() -> None:
+    (line,) = lines("rewrite ^/v1/users /users break;")
+    assert (
+        line == 'the plugin proxy-rewrite with {"regex_uri": ["^[\\\\s\\\\S]*?(?:^/v1/users)[\\\\s\\\\S]*$", "/users"]}'
+    )
 
 
 def test_a_header_without_always_is_only_added_to_successes() -> None:
