@@ -125,6 +125,8 @@ def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options, tup
     nginx = options.nginx
     assert nginx is not None
     loaded = load(paths)
+    if loaded.empty:
+        fail("\n".join(f"no manifests in {path}: correct the path" for path in loaded.empty))
     named = IngressClass(Meta("IngressClass", "", nginx.ingress_class), nginx.controller_class)
     unread = tuple(map(str, (*loaded.errors, *(each for each in loaded.unread if "Ingress" in each.message))))
     return stored([named, *loaded.objects], options), options, unread

@@ -68,6 +68,12 @@ async def test_objects_that_may_not_be_listed_are_named_and_ingresses_are_requir
     assert (got.returncode, "the report needs the Ingresses" in got.stderr) == (2, True)
 
 
+def test_a_folder_without_manifests_is_an_error(cli: Cli) -> None:
+    (cli.folder / "empty").mkdir()
+    got = cli("migrate", "empty")
+    assert (got.returncode, got.stdout, got.stderr) == (2, "", "error: no manifests in empty: correct the path\n")
+
+
 def test_an_address_of_a_config_map_has_a_namespace(cli: Cli) -> None:
     cli.write("shop.yaml", "{}")
 
