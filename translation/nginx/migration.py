@@ -14,6 +14,7 @@ from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.scope import class_is_ours, written_class
+from translation.nginx.effects.balancing.backends import port_number
 from translation.nginx.effects.protection.required_objects import Closing, closings
 from translation.nginx.ingress import annotation_path, findings_of, refusals
 from translation.nginx.options import NginxOptions
@@ -236,6 +237,7 @@ def _ingress(
         (
             *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
             *_missing_services(item, view, read),
+            *(_missing_ports(source, view) if source else ()),
         ),
     )
 
@@ -280,11 +282,26 @@ def _is_known(closing: Closing, read: Collection[str]) -> bool:
 
 
 def _missing_services(item: CustomObject, view: View, read: Collection[str]) -> Iterator[str]:
-    """Yield the Services that an Ingress refers to and that do not exist."""
-    for text in nginx_services(item) if "Service" in read else ():
+    """Yield the Services that an Ingress refers to and that do not exist, or cannot be known without any Service."""
+    for text in nginx_services(item):
         namespace, _, name = text.partition("/")
-        if view.get(Service, ObjectKey("Service", namespace, name)) is None:
+        if "Service" not in read:
+            yield f"Service {text} was not read: its paths are not checked"
+        elif view.get(Service, ObjectKey("Service", namespace, name)) is None:
             yield f"Service {text} does not exist: its paths respond with 503, as with ingress-nginx"
+
+
+def _missing_ports(source: Source, view: View) -> Iterator[str]:
+    """Yield the ports that an Ingress refers to and that their Services do not have."""
+    paths = (path for rule in source.spec.rules if rule.http for path in rule.http.paths)
+    for backend in filter(None, (source.spec.default_backend, *(path.backend for path in paths))):
+        if backend.service is None:
+            continue
+        key, port = ObjectKey("Service", source.meta.namespace, backend.service.name), backend.service.port
+        service = view.get(Service, key)
+        if service is not None and not port_number(service, port):
+            text = f"Service {key.namespace}/{key.name} has no port {port.number or port.name}"
+            yield f"{text}: its paths respond with 503, as with ingress-nginx"
 
 
 def _host(

@@ -18,7 +18,7 @@ from translation.nginx.options import CATCH_ALL
 SHARED = "shared.yaml"
 DIFFERENCES = "DIFFERENCES.md"
 _TITLES: Mapping[Effect, str] = {
-    "closed": "Closed: these paths respond with 503, because a protection cannot be expressed",
+    "closed": "Closed: these paths respond with 503",
     "not written": "Not written",
     "differs": "Served with a difference",
 }

@@ -83,7 +83,18 @@ def test_missing_objects_are_named_if_their_kind_was_read() -> None:
         "auth-secret: Secret shop/users",
         "Service shop/absent",
     ]
-    assert report(item, read=()).ingresses[0].missing == ()
+    unread = ("Service shop/absent was not read: its paths are not checked",)
+    assert report(item, read=()).ingresses[0].missing == unread
+
+
+def test_ports_that_a_service_does_not_have_are_missing() -> None:
+    item = ingress("web", ("/a", "Prefix"))
+    path = {**item["spec"]["rules"][0]["http"]["paths"][0], "path": "/b"}
+    wrong = {**path, "backend": {"service": {"name": "web", "port": {"name": "htpp"}}}}
+    item["spec"]["rules"].append({"host": "b.test", "http": {"paths": [wrong]}})
+
+    want = ("Service shop/web has no port htpp: its paths respond with 503, as with ingress-nginx",)
+    assert report(item).ingresses[0].missing == want
 
 
 def test_a_closed_path_has_one_reason() -> None:
@@ -98,7 +109,7 @@ def test_a_backend_whose_secret_was_not_read_is_not_called_unverifiable() -> Non
 
     (got,) = report(ingress("web", ("/", "Prefix"), **given), read=()).ingresses  # type: ignore[arg-type]
 
-    assert (got.refused, got.missing) == ((), ())
+    assert (got.refused, got.missing) == ((), ("Service shop/web was not read: its paths are not checked",))
 
 
 def test_defaults_are_those_of_the_config_map() -> None:
