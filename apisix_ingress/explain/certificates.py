@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from apisix_ingress.explain.response import Records
+from apisix_ingress.model.formats.certificates import read_chain
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 
@@ -32,10 +33,8 @@ def snis_of(body: FrozenJson) -> list[str]:
 
 def invalidity(body: FrozenJson, now: datetime) -> str:
     """Return why clients reject a certificate at an instant; empty if they accept its period of validity."""
-    from cryptography import x509  # only if there is a certificate
-
     try:
-        found = x509.load_pem_x509_certificate(str(body.get("cert", "")).encode())
+        found = read_chain(str(body.get("cert", "")).encode())[0]
     except ValueError:
         return ""
     if found.not_valid_after_utc <= now:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from apisix_ingress.model.formats.certificates import read_chain
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.summary.entry import Entry
@@ -108,10 +109,8 @@ def _place(each: Certificate) -> tuple[float, tuple[str, ...], str]:
 
 @lru_cache(maxsize=_KEPT)
 def _contents(text: str) -> Contents | None:
-    from cryptography import x509  # only if there are certificates
-
     try:
-        found = x509.load_pem_x509_certificate(text.encode())
+        found = read_chain(text.encode())[0]
         issuer, own = _name(found.issuer), found.issuer == found.subject
         return Contents(issuer, found.not_valid_before_utc, found.not_valid_after_utc, own)
     except ValueError:
