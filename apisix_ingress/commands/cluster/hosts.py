@@ -51,10 +51,12 @@ def hosts(
 
     with controller_url(url, connection) as address:
         troubled = read_items(address, "hosts", {"q": words, "state": "troubled"}, connection)
-        found = troubled if problems else read_items(address, "hosts", {"q": words}, connection)
-        is_unknown = bool(words) and not (found or read_items(address, "hosts", {"q": words}, connection))
+        found = troubled
+        if not problems or (words and not troubled):
+            found = read_items(address, "hosts", {"q": words}, connection)
+        is_unknown = bool(words) and not found
         known = read_items(address, "hosts", {}, connection) if is_unknown else ()
-    document = hosts_document(found)
+    document = hosts_document(troubled if problems else found)
     if output == Report.json:
         print_json(document)
     else:
