@@ -15,7 +15,7 @@ from apisix_ingress.model.records import NO_NAMES, Record, references
 from apisix_ingress.state.claims import UpstreamClaim, weakened
 from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.view import View
-from translation.core.context import Context
+from translation.core.context import Context, Trail
 from translation.core.holds import holds_by_name
 from translation.core.options import Options
 from translation.core.outcome import KeepLast, Outcome, Published, Withdrawn
@@ -40,6 +40,8 @@ class Builder(Context):
         self.judged: dict[ObjectKey, tuple[ApisixUpstreamSpec | None, Context] | None] = {}
         self.external: dict[ObjectKey, Context] = {}
         self.plugin_configs: dict[ObjectKey, Context] = {}
+        self.granted_trail = Trail()
+        """The Services that hosts led to with a grant for each namespace, as the Gateway API requires."""
         self._records: list[Record] = []
         self._claims: dict[UpstreamClaim, None] = {}
         self._protected: list[Hold] = []

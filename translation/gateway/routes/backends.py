@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apisix_ingress.model import names
@@ -19,7 +19,11 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamVariant
 from crds.gateway.common import BackendReference, HeaderChanges, ServiceReference
+from translation.addresses.destinations import objection
+from translation.addresses.host_policy import refusal
 from translation.core.builder import Builder
+from translation.core.context import Context
+from translation.core.grants import Destination
 from translation.gateway.policies.backend_tls import policy_of, verification_of
 from translation.gateway.routes.filters import literal, request_headers
 
@@ -136,13 +140,16 @@ def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wa
     service = draft.view.get(Service, key)
     if service is None:
         return Invalid("BackendNotFound", f"{key} does not exist; create it or correct the name", path)
-    if service.type == "ExternalName":
-        return Invalid("BackendNotFound", f"{key} is of type ExternalName, which is not supported", path)
     if reference.port is None:
         return Invalid("BackendNotFound", "port is missing", path)
+    is_external = service.type == "ExternalName"
     port = next((each for each in service.ports if each.port == reference.port), None)
+    if port is None and is_external and not service.ports:
+        port = ServicePort(reference.port)
     if port is None:
         return Invalid("BackendNotFound", f"{key} has no port {reference.port}", path)
+    if is_external and (what := _refused_external(draft, service, port.port)):
+        return Invalid("RefNotPermitted", what, path)
     tls: JsonObject = {}
     if policy := policy_of(draft.view, key, port):  # a request must not be sent without the verification
         verification = verification_of(draft, policy) if wanted.verifies else None
@@ -151,6 +158,25 @@ def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wa
             return Invalid("UnsupportedProtocol", f"{policy.meta.key} applies to {key}: {why}", path)
         tls = verification.fields
     return _claimed(draft, key, port, wanted, tls)
+
+
+def _refused_external(draft: Builder, service: Service, port: int) -> str:
+    """Return why the destination of a Service of type ExternalName is not permitted; empty if it is.
+
+    The settings decide as for other kinds. In addition, a name must not lead around the ReferenceGrants of the Gateway
+    API, so other namespaces need one whatever the settings say.
+    """
+    key, host = service.meta.key, service.external_name
+    if found := refusal(draft.options, host, port):
+        return f"{key}: {host!r} is {found.what}, which is rejected by the controller's setting {found.setting}"
+    strict = replace(draft.options, external_addresses="refuse-internal", cross_namespace="grant")
+    scope = Context(key.kind, key.namespace, draft.view, strict)
+    scope.trail = draft.granted_trail
+    what = objection(scope, host)
+    draft.references |= scope.references
+    if draft.options.external_addresses != "allow":
+        draft.destinations[Destination(key.kind, key.namespace, host)] = None
+    return f"{key}: {host!r} is {what}" if what else ""
 
 
 def _claimed(draft: Builder, service: ObjectKey, port: ServicePort, wanted: Wanted, tls: JsonObject) -> Target:

@@ -290,14 +290,12 @@ def test_an_extension_is_a_plugin_config() -> None:
         ({"name": "absent", "port": 80}, "BackendNotFound"),
         ({"name": "web"}, "BackendNotFound"),
         ({"name": "web", "port": 81}, "BackendNotFound"),
-        ({"name": "out", "port": 80}, "BackendNotFound"),
         ({"kind": "Bucket", "name": "web", "port": 80}, "InvalidKind"),
         ({"name": "web", "namespace": "other", "port": 80}, "RefNotPermitted"),
     ],
 )
 def test_unusable_backends_result_in_500(reference: JsonObject, reason: str) -> None:
-    out = service("out", type="ExternalName", externalName="example.org")
-    found = served(route({"backendRefs": [reference]}), out)
+    found = served(route({"backendRefs": [reference]}))
     assert of_parents(found) == [{"Accepted": "Accepted", "ResolvedRefs": f"!{reason}"}]
     assert record(found)["plugins"] == {"fault-injection": {"abort": {"http_status": 500}}}
 
