@@ -6,7 +6,6 @@ a path that the invalid rule protects. Source of the mapping: v1-behaviour.md §
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from translation.core.scope import class_is_ours, in_scope
 from translation.core.text_checks import check_object
 from translation.hosts.matching import check_addresses, check_host_name, check_hosts, check_paths, expressions
 from translation.hosts.route_conflicts import RouteConflicts
+from translation.plugin_config import plugins_of
 from translation.plugins.code import refuse_code
 from translation.plugins.configs import Plugins, authenticate, present, translate_plugins
 from translation.upstreams.backends import Backend, claim_external, claim_service
@@ -81,13 +81,10 @@ def _check_plugin_config(draft: Builder, found: CustomObject, path: str) -> None
     """Report forbidden settings in a plugin config: a gateway keeps its record for as long as a route refers to it."""
     key = found.meta.key
     if key not in draft.plugin_configs:
-        scope = draft.plugin_configs[key] = Context(key.kind, key.namespace, draft.view, draft.options)
-        check_object(scope, found)
-        with contextlib.suppress(SpecError):
-            for plugins, where, _ in parse_spec(key.kind, found.spec).plugin_lists():
-                translate_plugins(scope, plugins, where)
-    if draft.plugin_configs[key].has_refused_content:
-        draft.adopt(draft.plugin_configs[key], path, key)
+        scope = Context(key.kind, key.namespace, draft.view, draft.options)
+        draft.plugin_configs[key] = plugins_of(scope, found) or {}, scope
+    if draft.plugin_configs[key][1].has_refused_content:
+        draft.adopt(draft.plugin_configs[key][1], path, key)
 
 
 def _http(draft: Builder, rule: HttpRule, path: str, rivals: RouteConflicts) -> None:

@@ -1,4 +1,4 @@
-"""PluginConfig, Consumer and GatewayProxy. Values of credentials are secrets: never log a model of a Consumer."""
+"""Consumer and GatewayProxy. Values of credentials are secrets: never log a model of a Consumer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from pydantic import Field, StrictBool
 
 from crds.gateway.common import GATEWAY_GROUP
 from crds.v2.common import Plugin, SpecPart
-
-
-class PluginConfigSpec(SpecPart):
-    """PluginConfig: plugins that filters of routes refer to."""
-
-    plugins: tuple[Plugin, ...] = ()
 
 
 class ConsumerGateway(SpecPart):

@@ -39,7 +39,7 @@ class Builder(Context):
         self.ports: dict[ObjectKey, dict[int | str, int]] = {}
         self.judged: dict[ObjectKey, tuple[ApisixUpstreamSpec | None, Context] | None] = {}
         self.external: dict[ObjectKey, Context] = {}
-        self.plugin_configs: dict[ObjectKey, Context] = {}
+        self.plugin_configs: dict[ObjectKey, tuple[JsonObject, Context]] = {}
         self.granted_trail = Trail()
         """The Services that hosts led to with a grant for each namespace, as the Gateway API requires."""
         self._records: list[Record] = []

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from crds.v2.common import Plugin
     from crds.v2.route import Authentication
 
+_FROM = {"valueFrom"}
+
 Plugins = dict[str, JsonObject]
 """Plugin → configuration, as in a record."""
 
@@ -59,6 +61,8 @@ def review(scope: Context, name: str, config: JsonObject, path: str, config_path
 
 def _config(scope: Context, plugin: Plugin, path: str) -> JsonObject:
     config = plugin.config or {}
+    if names_secret(config):
+        config = _resolved(scope, config, f"{path}.config")
     if not plugin.secret_ref:
         return config
     secret = scope.secret(plugin.secret_ref, f"{path}.secretRef")
@@ -67,17 +71,62 @@ def _config(scope: Context, plugin: Plugin, path: str) -> JsonObject:
     return _merged(scope, config, secret, f"{path}.secretRef")
 
 
+def names_secret(config: object) -> bool:
+    """Return whether a value anywhere in a configuration comes from a Secret, by `valueFrom`."""
+    todo = [config]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            if item.keys() == _FROM:
+                return True
+            todo += item.values()
+        elif isinstance(item, list):
+            todo += item
+    return False
+
+
+def _resolved(scope: Context, value: Any, path: str) -> Any:
+    """Return a copy of a configuration with the values of Secrets in place of references to them."""
+    if isinstance(value, list):
+        return [_resolved(scope, item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == _FROM:
+        return _value_of(scope, value["valueFrom"], f"{path}.valueFrom")
+    return {name: _resolved(scope, item, f"{path}.{name}") for name, item in value.items()}
+
+
+def _value_of(scope: Context, source: object, path: str) -> str:
+    match source:
+        case {"secretKeyRef": {"name": str(name), "key": str(key), **more}, **others} if not more and not others:
+            secret = scope.secret(name, f"{path}.secretKeyRef.name")
+        case _:
+            scope.error("InvalidSpec", path, "must be secretKeyRef with name and key, and nothing else")
+            return ""
+    if secret is None or scope.is_too_large(secret, (key,), path):
+        return ""
+    if key not in secret.data:
+        scope.error("InvalidSecret", path, f"{secret.meta.key} has no key {key}; add it or correct the name")
+        return ""
+    return secret_text(scope, secret, key, path)
+
+
+def secret_text(scope: Context, secret: Secret, key: str, path: str) -> str:
+    """Return a value of a Secret as text; what is wrong with it is reported."""
+    try:
+        value = secret.data[key].decode()
+    except UnicodeDecodeError:
+        scope.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8; replace it")
+        return ""
+    check_secret(scope, secret, key, value, path)
+    return value
+
+
 def _merged(scope: Context, config: JsonObject, secret: Secret, path: str) -> JsonObject:
     """Return a copy of a configuration, overridden by the values of a Secret; a dot in a key leads into a mapping."""
     result = copy.deepcopy(config)
     for key in sorted(secret.data):
-        try:
-            value = secret.data[key].decode()
-        except UnicodeDecodeError:
-            scope.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8; replace it")
-            continue
-        check_secret(scope, secret, key, value, path)
-        _put(result, key.split("."), value)
+        _put(result, key.split("."), secret_text(scope, secret, key, path))
     return result
 
 

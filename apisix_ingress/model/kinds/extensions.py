@@ -51,6 +51,7 @@ EXTENSION_ROWS = (
         "PluginConfig",
         "pluginconfigs",
         "gatewayPluginConfig",
+        translator="translation.plugin_config:translate_plugin_config",
         provider="providers.extensions.route_plugins:RoutePluginsProvider",
         record_prefix="PluginConfig",
         record_names={"plugin_configs": ""},

@@ -18,7 +18,7 @@ from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem
 from crds import KINDS, SpecError, parse_spec
 from translation.core.context import Context
 from translation.core.options import Options
-from translation.plugins.configs import translate_plugins
+from translation.plugins.configs import names_secret, translate_plugins
 
 Books = Mapping[str, SchemaBook | None]
 """Gateway cluster → its schemas; None: unknown at present."""
@@ -153,7 +153,7 @@ def _listed(item: CustomObject, view: View, options: Options) -> Iterator[Use]:
             if plugin.enable:
                 scope = Context(item.meta.kind, item.meta.namespace, view, options)
                 config: JsonObject | None = translate_plugins(scope, (plugin,), here)[plugin.name]
-                if plugin.secret_ref and scope.problems:
+                if scope.problems and (plugin.secret_ref or names_secret(plugin.config)):
                     config = None
                 yield Use(here, plugin.name, config, f"{here}.config", in_stream, in_consumer)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 from apisix_ingress.model import names
 from apisix_ingress.model.assessment import Assessment, Verdict
 from apisix_ingress.model.json import JsonObject, mapping_in
@@ -17,9 +15,9 @@ from crds.v1alpha1.extensions import ConsumerCredential, ConsumerSpec, Credentia
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
-from translation.core.text_checks import check_object, check_secret
+from translation.core.text_checks import check_object
 from translation.gateway.entry.owned import our_gateway
-from translation.plugins.configs import Plugins, review, translate_plugins
+from translation.plugins.configs import Plugins, review, secret_text, translate_plugins
 
 
 def gateway_of(obj: CustomObject) -> ObjectKey | None:
@@ -79,21 +77,13 @@ def _credentials(draft: Builder, spec: ConsumerSpec) -> Plugins:
 
 
 def _config(draft: Builder, credential: ConsumerCredential, path: str) -> JsonObject:
-    config = copy.deepcopy(credential.config or {})
+    config = credential.config or {}
     if credential.secret_ref is None:
         return config
     secret = _secret(draft, credential.secret_ref, f"{path}.secretRef")
     if secret is None or draft.is_too_large(secret, secret.data, f"{path}.secretRef"):
         return config
-    for key in sorted(secret.data):
-        try:
-            config[key] = secret.data[key].decode()
-        except UnicodeDecodeError:
-            message = f"{secret.meta.key}: the value of {key} is not UTF-8; replace it"
-            draft.error("InvalidSecret", f"{path}.secretRef", message)
-            continue
-        check_secret(draft, secret, key, config[key], f"{path}.secretRef")
-    return config
+    return config | {key: secret_text(draft, secret, key, f"{path}.secretRef") for key in sorted(secret.data)}
 
 
 def _secret(draft: Builder, reference: CredentialSecret, path: str) -> Secret | None:

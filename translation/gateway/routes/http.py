@@ -7,10 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apisix_ingress.model import names
 from apisix_ingress.model.assessment import Assessment, ListenerKey, ParentState, Verdict
-from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.network.gateway_matches import RankedMatch, ranked_matches
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
@@ -20,26 +17,23 @@ from crds.gateway.routes import GrpcRouteSpec, HttpRouteSpec, PathMatch, RouteSp
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome, Published
-from translation.core.scope import class_is_ours, in_scope
 from translation.core.text_checks import check_object
 from translation.gateway.entry.listeners import Listener
-from translation.gateway.entry.matching import abort, address_and_port, handshake
+from translation.gateway.entry.matching import address_and_port, handshake
 from translation.gateway.extensions.http_route_policy import rule_effects
 from translation.gateway.names import record_prefix, route_name
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, Parent, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backend_fields, backends_of, resolved
 from translation.gateway.routes.experimental import PLAIN, Branch, branches_of, retries_of
-from translation.gateway.routes.filters import Setting, Steps, steps_of
+from translation.gateway.routes.extensions import extend
+from translation.gateway.routes.filters import Setting, steps_of
 from translation.gateway.routes.matches import grpc_fields, http_fields
 from translation.gateway.routes.mirrors import mirror_plugin
 from translation.gateway.routes.precedence import KINDS as ORDERED_KINDS
 from translation.gateway.routes.precedence import by_priority
 from translation.hosts.host_owners import NOT_OWNED
 from translation.hosts.route_conflicts import RouteConflicts
-
-PLUGIN_CONFIGS = (("apisix.apache.org", "ApisixPluginConfig"), ("apisix.apache.org", "PluginConfig"))
-"""Group and kind of the objects that a filter of type ExtensionRef may refer to."""
 
 _PRIORITY_STEP = 2**24
 """A priority of a policy outweighs the precedence of any match."""
@@ -218,7 +212,7 @@ class _Route:
         if steps.refusal[0]:
             self._draft.error(steps.refusal[0], path, steps.refusal[1])
         body: dict[str, Any] = {"plugins": steps.plugins}
-        if not steps.redirects:
+        if not steps.redirects and (rule.references or not steps.extensions):
             body |= backend_fields(part.backends, steps.plugins)
         if steps.mirrors:
             of_hosts = {"hosts": hosts} if hosts else {}
@@ -227,40 +221,10 @@ class _Route:
             self.invalid |= dict.fromkeys(invalid)
         if rule.timeout:
             body["timeout"] = {"connect": rule.timeout, "send": rule.timeout, "read": rule.timeout}
-        if not steps.plugins:
-            del body["plugins"]
-        self._extend(body, steps, path)
+        if not steps.plugins and "upstream_id" in body:
+            del body["plugins"]  # a gateway requires one of the two
+        self.invalid |= dict.fromkeys(extend(self._draft, body, steps.extensions, path))
         return body
-
-    def _extend(self, body: dict[str, Any], steps: Steps, path: str) -> None:
-        """Add the plugin config that a filter refers to; if it is missing, requests get 500."""
-        if len(steps.extensions) > 1:
-            self._draft.error("UnsupportedValue", path, "a rule can have one ExtensionRef; merge the plugin configs")
-        for reference in steps.extensions:
-            if (reference.group, reference.kind) not in PLUGIN_CONFIGS:
-                what = f"{reference.group}/{reference.kind}"
-                remedy = "refer to an ApisixPluginConfig or PluginConfig"
-                wrong = Invalid("InvalidKind", f"{what} is not supported; {remedy}", path)
-            else:
-                key = ObjectKey(reference.kind, self._draft.namespace, reference.name)
-                if (id_ := plugin_config_id(self._draft, key)) is not None:
-                    body["plugin_config_id"] = id_
-                    continue
-                wrong = Invalid("BackendNotFound", f"{key} does not exist, or belongs to another controller", path)
-            self.invalid[wrong] = None
-            body.pop("upstream_id", None)
-            body["plugins"] = abort(500)["plugins"]
-
-
-def plugin_config_id(draft: Builder, key: ObjectKey) -> str | None:
-    """Return the id of a plugin config of this controller, or None."""
-    found = draft.custom(key)
-    if found is None or not in_scope(key.namespace, draft.view, draft.options):
-        return None
-    prefix = RESOURCES[key.kind].record_prefix
-    if not prefix and not class_is_ours(found, draft.view, draft.options):  # a PluginConfig has no class
-        return None
-    return draft.refer("plugin_configs", names.object_name(key.namespace, key.name, prefix))
 
 
 def _http_rules(spec: HttpRouteSpec, options: Options) -> Iterator[Rule]:

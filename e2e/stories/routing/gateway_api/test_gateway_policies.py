@@ -21,6 +21,12 @@ def accepted(item: Manifest | None) -> list[str]:
     return [each["reason"] for entry in ancestors for each in entry["conditions"]]
 
 
+def extension(name: str) -> Manifest:
+    """Return a filter that refers to a PluginConfig."""
+    reference = {"group": "apisix.apache.org", "kind": "PluginConfig", "name": name}
+    return {"type": "ExtensionRef", "extensionRef": reference}
+
+
 def begin(stage: Stage) -> None:
     stage.start()
     stage.serve()
@@ -45,8 +51,7 @@ def test_a_policy_restricts_a_route_and_a_second_one_reports_the_conflict(stage:
 
 def test_a_consumer_of_a_gateway_authenticates_with_its_key(stage: Stage) -> None:
     begin(stage)
-    extension = {"group": "apisix.apache.org", "kind": "PluginConfig", "name": "auth"}
-    route = http_route(stage.host, filters=[{"type": "ExtensionRef", "extensionRef": extension}])
+    route = http_route(stage.host, filters=[extension("auth")])
     stage.apply(make("PluginConfig", "auth", plugins=[{"name": "key-auth", "config": {}}]))
     stage.apply(route)
     stage.traffic.until_status(401, stage.host)
@@ -54,6 +59,34 @@ def test_a_consumer_of_a_gateway_authenticates_with_its_key(stage: Stage) -> Non
     stage.apply(make("Consumer", "client", gatewayRef={"name": "gw"}, credentials=[credential]))
     stage.traffic.until_status(200, stage.host, headers={"apikey": f"key-of-{stage.namespace}"})
     stage.api.wait("Consumer", "client", lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
+
+
+def test_a_rule_without_backends_is_answered_by_its_plugins(stage: Stage) -> None:
+    begin(stage)
+    moved = {"uri": "/new", "ret_code": 302}
+    stage.apply(make("PluginConfig", "moved", plugins=[{"name": "redirect", "config": moved}]))
+    stage.apply(http_route(stage.host, filters=[extension("moved")], backendRefs=[]))
+    assert stage.traffic.until_status(302, stage.host).headers["location"] == "/new"
+    stage.apply(make("PluginConfig", "auth", plugins=[{"name": "key-auth", "config": {}}]))
+    stage.apply(http_route(stage.host, filters=[extension("auth"), extension("moved")], backendRefs=[]))
+    stage.traffic.until_status(401, stage.host)
+    stage.apply(make("PluginConfig", "moved", plugins=[{"name": "redirect", "config": {**moved, "ret_code": 307}}]))
+    stage.apply(make("PluginConfig", "auth", plugins=[{"name": "proxy-rewrite", "config": {"uri": "/x"}}]))
+    stage.traffic.until_status(307, stage.host)
+    stage.api.delete("PluginConfig", "auth", namespace=stage.namespace)
+    stage.traffic.until_status(500, stage.host)
+
+
+def test_a_plugin_gets_a_value_of_a_secret_and_its_rotation(stage: Stage) -> None:
+    begin(stage)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}}
+    source = {"valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}}
+    config = {"headers": {"set": {"X-Token": source}}}
+    stage.apply([{**secret, "stringData": {"token": "one"}}, http_route(stage.host, filters=[extension("token")])])
+    stage.apply(make("PluginConfig", "token", plugins=[{"name": "proxy-rewrite", "config": config}]))
+    stage.traffic.until(lambda answer: answer.seen["headers"].get("x-token") == "one", stage.host)
+    stage.apply({**secret, "stringData": {"token": "two"}})
+    stage.traffic.until(lambda answer: answer.seen["headers"].get("x-token") == "two", stage.host)
 
 
 def test_settings_of_a_service_are_removed_with_the_crd_of_their_policy(stage: Stage) -> None:

@@ -13,6 +13,7 @@ from apisix_ingress.state.world import World
 from tests.unit.translation.gateway.objects import CLASS, assessed, gateway, listener, of_parents, route, rule, verdicts
 from tests.unit.translation.objects import OPTIONS, ingress, ingress_rule, make, secret, service, upstream
 from tests.unit.translation.settling import bodies, problems, settle
+from translation.core.options import Options
 
 TCP = route(rule(), kind="TCPRoute", name="tcp", parentRefs=[{"name": "gw", "sectionName": "tcp"}])
 HTTP = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "app"}
@@ -21,8 +22,8 @@ SERVICE = {"group": "", "kind": "Service", "name": "web"}
 INGRESS = {"group": "networking.k8s.io", "kind": "Ingress", "name": "ing"}
 
 
-def served(*objects: JsonObject) -> World:
-    return settle(CLASS, gateway(listener(), listener("tcp", 9000, "TCP")), service(), *objects)
+def served(*objects: JsonObject, options: Options = OPTIONS) -> World:
+    return settle(CLASS, gateway(listener(), listener("tcp", 9000, "TCP")), service(), *objects, options=options)
 
 
 def policy(kind: str, name: str, *targets: JsonObject, **spec: Any) -> JsonObject:
@@ -183,9 +184,50 @@ def test_a_filter_refers_to_a_plugin_config_of_either_kind() -> None:
         )
 
 
-def test_a_rule_with_two_plugin_configs_is_refused() -> None:
-    found = served(route(rule(extension(), extension(name="more"))))
-    assert of_parents(found)[0]["Accepted"] == "!UnsupportedValue"
+def test_a_rule_with_several_plugin_configs_has_the_plugins_of_all() -> None:
+    first = make("PluginConfig", "auth", spec={"plugins": [{"name": "cors"}, {"name": "key-auth"}]})
+    second = make("ApisixPluginConfig", "more", spec={"plugins": [{"name": "cors", "config": {"max_age": 9}}]})
+    header = {"type": "ResponseHeaderModifier", "responseHeaderModifier": {"set": [{"name": "a", "value": "b"}]}}
+    found = served(route(rule(header, extension(), extension("ApisixPluginConfig", "more"))), first, second)
+    assert of_parents(found)[0]["ResolvedRefs"] == "ResolvedRefs"
+    (body,) = routes(found)
+    assert body["plugins"] == {
+        "cors": {"max_age": 9},
+        "key-auth": {},
+        "response-rewrite": {"headers": {"set": {"a": "b"}}},
+    }
+    assert "plugin_config_id" not in body
+
+
+@pytest.mark.parametrize("more", [[], [{"name": "cors"}, {}], [{"name": "serverless-pre-function"}]])
+def test_a_rule_is_closed_if_one_of_several_plugin_configs_cannot_be_used(more: list[JsonObject]) -> None:
+    configs = [make("PluginConfig", "auth", spec={"plugins": [{"name": "key-auth"}]})]
+    if more:
+        configs.append(make("PluginConfig", "more", spec={"plugins": more}))
+    options = replace(OPTIONS, code_plugins="refuse")
+    found = served(route(rule(extension(), extension(name="more"))), *configs, options=options)
+    assert of_parents(found)[0]["ResolvedRefs"] == ("!UnsupportedValue" if more else "!BackendNotFound")
+    (body,) = routes(found)
+    assert body["plugins"] == {"fault-injection": {"abort": {"http_status": 500}}}
+    assert "upstream_id" not in body
+
+
+@pytest.mark.parametrize("filters", [[extension()], [extension(), extension(name="more")]])
+def test_a_rule_whose_plugins_respond_needs_no_backend(filters: list[JsonObject]) -> None:
+    names = [each["extensionRef"]["name"] for each in filters]
+    configs = [make("PluginConfig", name, spec={"plugins": [{"name": "mocking"}]}) for name in names]
+    found = served(route({"filters": filters}), *configs)
+    assert of_parents(found)[0] == {"Accepted": "Accepted", "ResolvedRefs": "ResolvedRefs"}
+    (body,) = routes(found)
+    assert body["plugins"] == ({} if len(filters) == 1 else {"mocking": {}})
+    assert "upstream_id" not in body
+
+
+def test_a_backend_that_does_not_exist_results_in_500_although_plugins_may_respond() -> None:
+    config = make("PluginConfig", "auth", spec={"plugins": [{"name": "mocking"}]})
+    found = served(route(rule(extension(), service="absent")), config)
+    (body,) = routes(found)
+    assert body["plugins"] == {"fault-injection": {"abort": {"http_status": 500}}}
 
 
 def test_a_missing_plugin_config_results_in_500() -> None:

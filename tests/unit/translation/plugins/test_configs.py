@@ -53,6 +53,42 @@ def test_secret_wins_and_dots_lead_into_mappings() -> None:
     assert config == before
 
 
+def of_secret(key: object = "key", **more: object) -> JsonObject:
+    return {"valueFrom": {"secretKeyRef": {"name": "secret", "key": key, **more}}}
+
+
+def test_a_value_anywhere_in_a_configuration_comes_from_a_secret() -> None:
+    config = {"instances": [{"auth": {"header": {"Authorization": of_secret()}}}], "timeout": 1}
+    before = copy.deepcopy(config)
+    got, scope = translate({"name": "ai-proxy-multi", "config": config}, objects=(secret(key="Bearer k"),))
+    assert got == {"ai-proxy-multi": {"instances": [{"auth": {"header": {"Authorization": "Bearer k"}}}], "timeout": 1}}
+    assert (config, scope.problems) == (before, [])
+
+
+@pytest.mark.parametrize(
+    ("value", "objects", "code"),
+    [
+        (of_secret(), (), "SecretNotFound"),
+        (of_secret("other"), (secret(key="k"),), "InvalidSecret"),
+        (of_secret(1), (secret(key="k"),), "InvalidSpec"),
+        (of_secret(namespace="victim"), (secret(key="k"),), "InvalidSpec"),
+        ({"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, (), "InvalidSpec"),
+        ({"valueFrom": "text"}, (), "InvalidSpec"),
+    ],
+)
+def test_a_value_that_no_secret_has_is_reported(value: JsonObject, objects: tuple[JsonObject, ...], code: str) -> None:
+    _, scope = translate({"name": "p", "config": {"list": [value]}}, objects=objects)
+    (problem,) = scope.problems
+    assert (problem.severity, problem.code) == ("error", code)
+    assert problem.path.startswith("spec.plugins[0].config.list[0].valueFrom")
+
+
+def test_a_mapping_with_further_fields_refers_to_no_secret() -> None:
+    config = {"a": {"valueFrom": {"secretKeyRef": {}}, "b": 1}}
+    got, scope = translate({"name": "p", "config": config})
+    assert (got, scope.problems) == ({"p": config}, [])
+
+
 def test_a_longer_key_replaces_a_conflicting_text_in_any_order() -> None:
     for data in ({"a": "1", "a__b": "2"}, {"a__b": "2", "a": "1"}):
         got, _ = translate({"name": "p", "secretRef": "secret"}, objects=(secret(**data),))
