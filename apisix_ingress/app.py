@@ -335,6 +335,7 @@ class Controller:
         world.ids.settle()
         world.host_holders.settle()
         self.state.ready.set()
+        self.history.ready()
         source.status.review()
         log.info("world.ready", objects={kind: len(store) for kind, store in world.stores.items() if len(store)})
         # No collection first: it finds nothing and delays the first writes by 0.1 ms per object.
@@ -373,7 +374,7 @@ class Controller:
     async def _read_times(self) -> None:
         """Read since when Ingresses fail; without the permission, the page counts from the start of this process."""
         with contextlib.suppress(KubeError):
-            self.history.warned(await self.state.source.status.failing_since())
+            self.history.announced(await self.state.source.status.failing_since())
 
     async def _write_statuses(self, term: Term) -> None:
         """Write statuses after the first writes to gateways: before that, their conditions would change again."""

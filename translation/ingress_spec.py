@@ -5,7 +5,7 @@ The API server has validated an Ingress already; one from a file is only validat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Literal
@@ -77,6 +77,15 @@ class IngressSpec(SpecPart):
     def tls_by_host(self) -> Mapping[str, Tls]:
         """Host in lower case → the first entry that lists it."""
         return {host.lower(): entry for entry in reversed(self.tls) for host in entry.hosts}
+
+    def services(self) -> Iterator[tuple[str, ServiceBackend]]:
+        """Yield the field and the content of each reference to a Service."""
+        if self.default_backend and self.default_backend.service:
+            yield "spec.defaultBackend.service", self.default_backend.service
+        for rule_index, rule in enumerate(self.rules):
+            for index, path in enumerate(rule.http.paths if rule.http else ()):
+                if path.backend.service:
+                    yield f"spec.rules[{rule_index}].http.paths[{index}].backend.service", path.backend.service
 
 
 def parse_ingress(scope: Context, spec: Mapping[str, Any]) -> IngressSpec | None:

@@ -11,21 +11,21 @@ effect in part. warning: in effect, but should be changed."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The most urgent first."""
 
-RecordStatus = Literal["applied", "unknown", "pending", "waiting", "partial", "rejected", "unreachable"]
+RecordStatus = Literal["applied", "unknown", "pending", "waiting", "partial", "unreachable", "rejected"]
 """The state of a record. applied: every gateway cluster has it as desired. unknown: not compared, or the cluster that
 has it does not respond. pending: queued or in flight. waiting: for another record. partial: applied in some clusters.
-rejected: by a gateway. unreachable: it is to be written to a cluster that does not respond."""
+unreachable: it is to be written to a cluster that does not respond. rejected: by a gateway."""
 
 RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
 """The best first."""
 
 HostStatus = Literal[
-    "not used", "redirect", "live", "unknown", "pending", "waiting", "partial", "not published", "rejected", "closed"
+    "not used", "redirect", "live", "unknown", "pending", "waiting", "rejected", "partial", "not published", "closed"
 ]
 """The state of a host or a route. not used: other routes get its requests. redirect: every request is redirected. live:
 its requests are answered. unknown: a gateway cluster does not respond, or was not compared. pending, waiting: as of its
-record. partial: a part of its requests, clusters or objects. not published: no version of an object is. rejected: by a
-gateway. closed: the gateway itself responds with an error."""
+record. rejected: by a gateway; an earlier version answers. partial: a part of its requests, clusters or objects. not
+published: no version of an object is. closed: the gateway itself responds with an error."""
 
 HOST_STATUSES: tuple[HostStatus, ...] = get_args(HostStatus)
 """The best first."""
@@ -33,8 +33,8 @@ HOST_STATUSES: tuple[HostStatus, ...] = get_args(HostStatus)
 HEALTHY_HOSTS: frozenset[HostStatus] = frozenset({"live", "redirect", "not used"})
 """States of hosts and routes that need no attention."""
 
-FAILING_HOSTS: frozenset[HostStatus] = frozenset({"not published", "rejected", "closed"})
-"""States of hosts and routes in which requests fail, or get an earlier version."""
+FAILING_HOSTS: frozenset[HostStatus] = frozenset({"not published", "closed"})
+"""States of hosts and routes in which requests fail."""
 
 ObjectStatus = Literal["ok", "failed", "waiting", "pending"]
 """The state of an object. waiting: for a gateway that does not respond. pending: its records are being written."""

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.observer import Body, Change, RecordState, SyncObserver
@@ -101,9 +102,11 @@ class History(SyncObserver):
         self._clock = clock
         self._clusters: dict[str, ClusterHistory] = {}
         self._changes: OrderedDict[tuple[str, RecordKey], RecordChange] = OrderedDict()
-        self._since: OrderedDict[ObjectKey | tuple[str, RecordKey], datetime] = OrderedDict()
+        self._is_ready = False
+        self._problems: OrderedDict[ObjectKey, dict[str, datetime | None]] = OrderedDict()
+        self._rejected: OrderedDict[tuple[str, RecordKey], datetime] = OrderedDict()
         self._emptied: OrderedDict[tuple[str, RecordKey], datetime] = OrderedDict()
-        self._warned: dict[ObjectKey, datetime] = {}
+        self._announced: dict[tuple[ObjectKey, str], datetime] = {}
         self._bodies = (b"", b"")
 
     def of(self, cluster: str) -> ClusterHistory:
@@ -120,55 +123,47 @@ class History(SyncObserver):
         """Yield the latest change of each record, the newest first."""
         return reversed(self._changes.values())
 
-    def since(self, what: ObjectKey | tuple[str, RecordKey]) -> datetime | None:
-        """Return when an object got problems, or a cluster rejected a record first, as far as this is known."""
-        here = self._since.get(what)
-        earlier = self._warned.get(what) if here is not None and isinstance(what, ObjectKey) else None
-        return here if earlier is None else earlier
+    def ready(self) -> None:
+        """Record that every object was translated once: problems from now on are new."""
+        self._is_ready = True
+
+    def since(self, owner: ObjectKey, code: str) -> datetime | None:
+        """Return since when an object has a problem, as far as this process or Events of earlier leaders know."""
+        return self._problems.get(owner, {}).get(code) or self._announced.get((owner, code))
+
+    def rejected(self, cluster: str, key: RecordKey) -> datetime | None:
+        """Return when a cluster rejected a record first, as far as this is known."""
+        return self._rejected.get((cluster, key))
 
     def emptied(self, cluster: str, key: RecordKey) -> datetime | None:
         """Return since when an upstream has no nodes in a cluster, as far as this is known."""
         return self._emptied.get((cluster, key))
 
-    def warned(self, times: Mapping[ObjectKey, datetime]) -> None:
-        """Record since when objects fail according to the Events of earlier leaders."""
-        self._warned.update(times)
+    def announced(self, times: Mapping[tuple[ObjectKey, str], datetime]) -> None:
+        """Record since when objects have problems according to the Events of earlier leaders."""
+        self._announced.update(times)
         self.revision += 1
 
     def reported(self, owner: ObjectKey) -> None:
         """Record that an object has a new report."""
         self.revision += 1
-        report = self._reports.get(owner)
-        self._note(owner, wrong=report is not None and bool(report.problems))
+        report, known = self._reports.get(owner), self._problems.pop(owner, {})
+        if report is not None and report.problems:
+            now = self._clock.now() if self._is_ready else None
+            self._problems[owner] = {each.code: known.get(each.code, now) for each in report.problems}
+            _shrink(self._problems)
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         """Record that a record's state may have changed."""
         self.revision += 1
-        self._note((cluster, key), wrong=state.kind == "rejected")
-
-    def _note(self, what: ObjectKey | tuple[str, RecordKey], *, wrong: bool) -> None:
-        if not wrong:
-            self._since.pop(what, None)
-            if isinstance(what, ObjectKey):
-                self._warned.pop(what, None)
-        elif what not in self._since:
-            self._since[what] = self._clock.now()
-            if len(self._since) > MOST_SINCE:
-                self._since.popitem(last=False)
+        _note(self._rejected, (cluster, key), self._clock.now(), holds=state.kind == "rejected")
 
     def replaced(self, cluster: str, key: RecordKey, before: Body, after: Record | None) -> None:
         """Remember the bodies of a change, and whether an upstream has nodes."""
         self._bodies = (_kept(before), _kept(after))
         if key.kind == "upstreams":
-            self._note_nodes(cluster, key, self._clock.now(), empty=after is not None and _is_empty(after.payload))
-
-    def _note_nodes(self, cluster: str, key: RecordKey, at: datetime, *, empty: bool) -> None:
-        if not empty:
-            self._emptied.pop((cluster, key), None)
-        elif (cluster, key) not in self._emptied:
-            self._emptied[cluster, key] = at
-            if len(self._emptied) > MOST_SINCE:
-                self._emptied.popitem(last=False)
+            is_empty = after is not None and _is_empty(after.payload)
+            _note(self._emptied, (cluster, key), self._clock.now(), holds=is_empty)
 
     def inherited(self, cluster: str, records: Mapping[RecordKey, ObservedRecord]) -> None:
         """Remember what earlier leaders changed in the last hour, and which upstreams had no nodes."""
@@ -176,7 +171,7 @@ class History(SyncObserver):
         earliest = (now - HOUR).timestamp()
         for key, found in records.items():
             if key.kind == "upstreams" and found.updated and _is_empty(found.digest):
-                self._note_nodes(cluster, key, _moment(found.updated, now), empty=True)
+                _note(self._emptied, (cluster, key), _moment(found.updated, now), holds=True)
             if found.updated >= earliest and (cluster, key) not in self._changes:
                 change: Change = "created" if found.created == found.updated else "updated"
                 at = _moment(found.updated, now)
@@ -219,6 +214,24 @@ class History(SyncObserver):
     def breaker(self, cluster: str, is_open: bool) -> None:
         """Record the start or end of an outage."""
         self.revision += 1
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+def _note(times: OrderedDict[_Key, datetime], what: _Key, at: datetime, *, holds: bool) -> None:
+    """Keep the time when something began, until it no longer holds."""
+    if holds:
+        times.setdefault(what, at)
+        _shrink(times)
+    else:
+        times.pop(what, None)
+
+
+def _shrink(times: OrderedDict[_Key, _Value]) -> None:
+    if len(times) > MOST_SINCE:
+        times.popitem(last=False)
 
 
 def _kept(body: Body) -> bytes:

@@ -141,7 +141,7 @@ def state_of(facts: PageInputs, cluster: PageCluster, key: RecordKey) -> RecordS
     if not cluster.taken_over and outage is None:
         return NOT_COMPARED
     state = cluster.record_state(key)
-    return UNVERIFIED if outage is not None and state.kind == "applied" else state
+    return UNVERIFIED if outage is not None and (state.kind == "applied" or state.is_closed) else state
 
 
 def _place(entry: Entry) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
 from apisix_ingress.kube.election.elector import LeaderElector
 from apisix_ingress.kube.election.interface import Election, LeaseOptions, NoElection
 from apisix_ingress.kube.informer.reflector import Reflector
-from apisix_ingress.kube.status.event_times import failing_since
+from apisix_ingress.kube.status.event_times import Failure, failing_since
 from apisix_ingress.kube.status.events import EventRecorder
 from apisix_ingress.kube.status.interface import GatewayLoad
 from apisix_ingress.kube.status.writer import WRITE_SECONDS, StatusWriter
@@ -65,7 +65,7 @@ class Status(Protocol):
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
 
-    async def failing_since(self) -> Mapping[ObjectKey, datetime]:
+    async def failing_since(self) -> Mapping[Failure, datetime]:
         """Return since when objects without conditions fail, as far as earlier leaders reported it.
 
         Raises:
@@ -112,7 +112,7 @@ class NoStatus:
         """Do nothing until cancelled."""
         await asyncio.Event().wait()
 
-    async def failing_since(self) -> Mapping[ObjectKey, datetime]:
+    async def failing_since(self) -> Mapping[Failure, datetime]:
         """Return nothing: nothing was ever reported."""
         return {}
 
@@ -203,7 +203,7 @@ class ApiStatus:
             for item in store.values():
                 self._writer.wake(item.meta.key)
 
-    async def failing_since(self) -> Mapping[ObjectKey, datetime]:
+    async def failing_since(self) -> Mapping[Failure, datetime]:
         """Return since when Ingresses fail, according to Events."""
         return await failing_since(self._api, self._namespaces)
 

@@ -89,11 +89,16 @@ def _port_number(draft: Builder, service: Service, backend: Backend) -> int:
         return numbers[wanted]
     if service.type == "ExternalName" and not service.ports and isinstance(wanted, int):
         return wanted
+    draft.error("PortNotFound", backend.port_path, without_port(service, wanted))
+    return wanted if isinstance(wanted, int) else 0
+
+
+def without_port(service: Service, wanted: int | str) -> str:
+    """Return the message that a Service has no port of a number or name."""
     ports = service.ports[:_MOST_LISTED]
     known = ", ".join(f"{port.port} ({port.name})" if port.name else str(port.port) for port in ports) or "none"
     hint = "; do not put a number in quotes" if isinstance(wanted, str) and wanted.isdigit() else ""
-    draft.error("PortNotFound", backend.port_path, f"{service.meta.key} has no port {wanted}; it has {known}{hint}")
-    return wanted if isinstance(wanted, int) else 0
+    return f"{service.meta.key} has no port {wanted}; it has {known}{hint}"
 
 
 def _check_granularity(draft: Builder, service: Service, backend: Backend) -> None:

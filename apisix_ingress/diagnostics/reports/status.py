@@ -11,6 +11,7 @@ from apisix_ingress.diagnostics.collect.cluster_state import ClusterState
 from apisix_ingress.diagnostics.collect.gateway_state import SeenGateway
 from apisix_ingress.diagnostics.collect.leader import SeenLease
 from apisix_ingress.diagnostics.empty_state import NO_HINT, Hint, empty_state
+from apisix_ingress.diagnostics.shortfalls import Shortfalls
 from apisix_ingress.kube.status.condition_list import of_type
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition, is_away
 from apisix_ingress.model.json import JsonObject
@@ -18,6 +19,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import has_condition
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.states import OBJECT_STATUSES, ObjectStatus
+from providers.status.conditions import REJECTED_REASON
 
 NO_MATCH = Hint("No served object has this namespace and kind; omit --namespace and --kind to see all of them.")
 
@@ -65,8 +67,9 @@ def status_document(look: ClusterState, only: Filter = Filter()) -> JsonObject:
     """Return the whole status."""
     items = (item for item in look.inventory.ours() if only.takes(item.meta.key))
     unread = look.inventory.unread
+    short = Shortfalls(look.inventory.world)
     return compose(
-        {item.meta.key: wellness(item, look) for item in items},
+        {item.meta.key: short_of(short, item.meta.key, wellness(item, look)) for item in items},
         [_cluster(gateway) for gateway in look.gateways],
         only,
         controller=look.settings.kubernetes.controller_name,
@@ -121,8 +124,16 @@ def wellness(item: CustomObject, look: ClusterState) -> Wellness:
     if not (has_condition(item.meta.kind) and look.settings.kubernetes.status.enabled):
         return computed
     stored = stored_wellness(item)
-    # The condition has the same reason for every failure, as in 1.8.
-    return replace(stored, reason=computed.reason) if stored.state == computed.state != "pending" else stored
+    if stored.state != "failed":
+        return stored
+    # The condition has the same reason for every failure, as in 1.8. What a gateway rejects is not known here.
+    return replace(stored, reason=computed.reason if computed.state == stored.state else REJECTED_REASON)
+
+
+def short_of(short: Shortfalls, key: ObjectKey, found: Wellness) -> Wellness:
+    """Return the state of an object, failed if its requests fail although every gateway has its records."""
+    problem = short.of(key) if found.state == "ok" else None
+    return found if problem is None else Wellness("failed", problem.code, problem.message)
 
 
 def stored_wellness(item: CustomObject) -> Wellness:

@@ -1,7 +1,8 @@
 """Waits until an object is in effect: every gateway cluster has confirmed its current generation.
 
 Custom resources are watched for their condition. An Ingress has none: its records are periodically compared with the
-gateways. A gateway that does not respond is not a rejection: it may come back in time.
+gateways. An object without a ready Pod is not in effect, since its requests fail. A gateway that does not respond is
+not a rejection: it may come back in time.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, look
-from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellness, stored_wellness
+from apisix_ingress.diagnostics.collect.inventory import take_inventory
+from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellness, short_of, stored_wellness
+from apisix_ingress.diagnostics.shortfalls import NO_ENDPOINTS, Shortfalls
 from apisix_ingress.errors import KubeError, KubeGone, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.watch_events import MalformedEvent, parse_event
@@ -78,7 +81,24 @@ async def wait_live(
 def _states(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
     """Return the state of an object at each event."""
     has_status = has_condition(key.kind) and settings.kubernetes.status.enabled
-    return _watched(api, key, clock) if has_status else _compared(api, settings, key, clock)
+    return _confirmed(api, settings, key, clock) if has_status else _compared(api, settings, key, clock)
+
+
+async def _confirmed(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
+    """Yield the state from the condition; once that is True, whether Pods are ready."""
+    async with aclosing(_watched(api, key, clock)) as states:
+        async for found in states:
+            if found.state == "ok":
+                break
+            yield found
+    while True:
+        try:
+            inventory = await take_inventory(api, settings)
+            # Without the permission to list every kind, only the condition is known.
+            yield found if inventory.unread else _served(Shortfalls(inventory.world), key, found)
+        except KubeUnavailable as error:
+            yield Wellness("pending", "Unavailable", str(error))
+        await clock.sleep(POLL_SECONDS)
 
 
 async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
@@ -126,7 +146,14 @@ def _seen(seen: ClusterState, key: ObjectKey) -> Wellness:
         kind, reason = min((lasting or unread).items())
         error = KubeError if lasting else KubeUnavailable
         raise error(f"whether {key} is in effect is unknown without every {kind}: {reason}")
-    return computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
+    world = seen.inventory.world
+    return _served(Shortfalls(world), key, computed_wellness(seen.condition(key))) if key in world.reports else NOT_OURS
+
+
+def _served(short: Shortfalls, key: ObjectKey, found: Wellness) -> Wellness:
+    """Return the state of an object; without a ready Pod it is pending, since Pods may become ready in time."""
+    known = short_of(short, key, found)
+    return replace(known, state="pending") if known.reason == NO_ENDPOINTS else known
 
 
 def _wellness(raw: JsonObject | None, kind: str) -> Wellness:

@@ -16,6 +16,9 @@ from apisix_ingress.model.kinds.table import RESOURCES
 KIND = next(kind for kind, row in RESOURCES.items() if row.status == "addresses")
 """The kind whose failures are Events and not conditions: Ingress."""
 
+Failure = tuple[ObjectKey, str]
+"""An Ingress, and the code of its problem, which is the reason of the Event."""
+
 PAGE, MOST_PAGES = 500, 20
 """Events in one request, and the maximum number of requests for a namespace."""
 
@@ -27,8 +30,8 @@ class EventLists(Protocol):
         """Return one page of a list."""
 
 
-async def failing_since(api: EventLists, namespaces: Sequence[str]) -> dict[ObjectKey, datetime]:
-    """Return when each Ingress began to fail, unless it was synced since.
+async def failing_since(api: EventLists, namespaces: Sequence[str]) -> dict[Failure, datetime]:
+    """Return when each problem of each Ingress began, unless it was synced since.
 
     Args:
         api: The API server.
@@ -37,36 +40,38 @@ async def failing_since(api: EventLists, namespaces: Sequence[str]) -> dict[Obje
     Raises:
         KubeError: Events cannot be read.
     """
-    found: dict[ObjectKey, datetime] = {}
+    found: dict[Failure, datetime] = {}
     for namespace in namespaces:
         events = [event async for event in _listed(api, namespace)]
         found |= since_of(events)
     return found
 
 
-def since_of(events: Iterable[JsonObject]) -> Mapping[ObjectKey, datetime]:
-    """Return when each Ingress began to fail: the first failure after its last success."""
-    found: dict[ObjectKey, datetime] = {}
+def since_of(events: Iterable[JsonObject]) -> Mapping[Failure, datetime]:
+    """Return when each problem of each Ingress began: the first Event about it after the last success."""
+    found: dict[ObjectKey, dict[str, datetime]] = {}
     for _, event in sorted(_ours(events), key=lambda pair: pair[0]):
-        about = event["involvedObject"]
+        about, reason = event["involvedObject"], str(event.get("reason"))
         key = ObjectKey(KIND, str(about.get("namespace") or ""), str(about.get("name") or ""))
-        if event.get("reason") == SYNCED:
+        if reason == SYNCED:
             found.pop(key, None)
-        elif (first := _moment(event.get("firstTimestamp"))) is not None:
-            found[key] = min(first, found.get(key, first))
-    return found
+        elif (first := moment(event.get("firstTimestamp"))) is not None:
+            times = found.setdefault(key, {})
+            times[reason] = min(first, times.get(reason, first))
+    return {(key, reason): since for key, times in found.items() for reason, since in times.items()}
 
 
 def _ours(events: Iterable[JsonObject]) -> Iterator[tuple[datetime, JsonObject]]:
     """Yield the Events of this program about successes and failures, each with its last time."""
     for event in events:
-        last, message = _moment(event.get("lastTimestamp")), str(event.get("message") or "")
+        last, message = moment(event.get("lastTimestamp")), str(event.get("message") or "")
         is_ours = event.get("reportingComponent") == COMPONENT and isinstance(event.get("involvedObject"), dict)
         if is_ours and last is not None and (event.get("reason") == SYNCED or message.startswith(FAILED_EVENT)):
             yield last, event
 
 
-def _moment(text: object) -> datetime | None:
+def moment(text: object) -> datetime | None:
+    """Return a time of the API server; None if it is not one."""
     try:
         return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:

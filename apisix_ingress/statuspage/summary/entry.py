@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from apisix_ingress.diagnostics.shortfalls import is_empty
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey
@@ -18,7 +19,7 @@ SERVES_LAST = "If the gateway still runs, it serves its last records"
 """What is known about a gateway cluster that does not respond."""
 
 UNVERIFIED = RecordState("unknown", f"the cluster does not respond. {SERVES_LAST}")
-"""The state of a record that was applied in a cluster that does not respond now."""
+"""The state of a record that was applied, or closed, in a cluster that does not respond now."""
 
 
 _AWAY: frozenset[RecordStatus] = frozenset({"unknown", "unreachable"})
@@ -83,8 +84,7 @@ class Entry:
     @property
     def is_empty(self) -> bool:
         """Whether it is an upstream without nodes: its requests get 503."""
-        body = self.record.body
-        return self.key.kind == "upstreams" and not body.get("nodes") and not body.get("service_name")
+        return is_empty(self.record)
 
     def matches(self, words: Iterable[str]) -> bool:
         """Return whether its names contain each of the words, in lower case."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
+from apisix_ingress.diagnostics.shortfalls import NO_ENDPOINTS, exists, idle
 from apisix_ingress.diagnostics.wanted_certificates import WantedCertificate
 from apisix_ingress.gateway.sync.comparison.audit import REMEDY
 from apisix_ingress.gateway.sync.observer import HEADLINES
-from apisix_ingress.kube.status.condition_list import of_type
-from apisix_ingress.model.condition import CONDITION_TYPE
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.problem_codes.table import CODES
 from apisix_ingress.model.states import FAILING_HOSTS, SEVERITIES, Severity
@@ -24,6 +22,7 @@ from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.summary.certificates import Certificate
 from apisix_ingress.statuspage.summary.entry import SERVES_LAST, Entry
 from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host
+from apisix_ingress.statuspage.summary.times import emptied_since, problem_since, rejected_since
 
 PAUSED = f"Writes are paused. {SERVES_LAST}."
 
@@ -114,12 +113,12 @@ def problem_findings(
     facts: PageInputs, owner: ObjectKey, problems: Iterable[Problem], victims: Victims
 ) -> Iterator[Finding]:
     """Yield what is wrong with an object."""
-    since = failing_since(facts, owner, facts.journal.since(owner))
     for each in problems:
         known = CODES.get(each.code)
         title = known.title if known is not None else each.code
         severity, hosts = victims.severity(owner, each.severity), victims.of(owner)
         hosts = () if severity == "warning" else hosts
+        since = problem_since(facts, owner, each)
         yield Finding(severity, title, each.message, each.code, each.path, owner, since=since, hosts=hosts)
 
 
@@ -131,21 +130,6 @@ def closed_finding(host: Host) -> Finding:
     message = f"The gateway responds itself: {host.response.cause}."
     owner, key = host.failing.owner, host.failing.key
     return Finding("error", title, message, code, object=owner, record=key, hosts=(host.name,))
-
-
-def failing_since(facts: PageInputs, owner: ObjectKey, here: datetime | None) -> datetime | None:
-    """Return since when an object fails: when its condition became False, perhaps by an earlier process, or `here`."""
-    store = facts.world.stores.get(owner.kind)
-    item = store.get(owner) if store is not None else None
-    condition = of_type(item.status, CONDITION_TYPE) if isinstance(item, CustomObject) else None
-    if condition is None or condition.get("status") != "False":
-        return here
-    try:
-        written = datetime.strptime(str(condition.get("lastTransitionTime")), "%Y-%m-%dT%H:%M:%SZ")
-    except ValueError:
-        return here
-    known = written.replace(tzinfo=UTC)
-    return min(here, known) if here is not None else known
 
 
 def record_findings(
@@ -164,27 +148,20 @@ def record_findings(
     for cluster, state in entry.states:
         of_state = replace(about, message=state.message, cluster=cluster)
         if state.kind == "rejected":
-            since = failing_since(facts, entry.owner, facts.journal.since((cluster, entry.key)))
+            since = rejected_since(facts, entry, cluster)
             yield replace(of_state, title=f"Gateway cluster {cluster} rejects the record", code="Rejected", since=since)
         elif state.kind == "waiting":
             title = f"Blocked by another record in gateway cluster {cluster}"
             yield replace(of_state, severity="degraded", title=title, code="Blocked")
-    if entry.is_empty and entry.key in users:
+    if entry.is_empty and entry.key in users and exists(facts.world, entry.owner):
         harmed = users[entry.key]
-        whom = f"requests for {listed(harmed)}" if harmed else "its connections"
-        message = f"The upstream has no nodes, so {whom} fail (503). Check that Pods of the Service are ready."
+        message = f"{idle(entry.owner)}. Check that its Pods run and are ready."
         closed = {host.name for host in victims.closed}
         severity: Severity = "degraded" if closed.isdisjoint(harmed) else "error"
         named = tuple(host for host in harmed if host != EVERY_HOST)
         title = "Requests get the response 503, because no endpoint is ready"
-        about = replace(about, severity=severity, title=title, message=message, code="NoEndpoints")
-        yield replace(about, hosts=named, since=emptied(facts, entry))
-
-
-def emptied(facts: PageInputs, entry: Entry) -> datetime | None:
-    """Return since when an upstream has no nodes in some cluster; None if it is not known."""
-    times = (facts.journal.emptied(cluster, entry.key) for cluster, _ in entry.states)
-    return min(filter(None, times), default=None)
+        about = replace(about, severity=severity, title=title, message=message, code=NO_ENDPOINTS)
+        yield replace(about, hosts=named, since=emptied_since(facts, entry))
 
 
 def certificate_finding(each: Certificate, now: datetime) -> Finding | None:

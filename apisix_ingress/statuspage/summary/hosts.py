@@ -25,10 +25,17 @@ from apisix_ingress.explain.patterns import RouteFacts
 from apisix_ingress.explain.response import Response, global_rules_of
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.problem_codes.table import CODES
-from apisix_ingress.model.states import HOST_STATUSES, HostStatus
+from apisix_ingress.model.states import HEALTHY_HOSTS, HOST_STATUSES, HostStatus
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
+from apisix_ingress.statuspage.summary.causes import (
+    UNKNOWN,
+    Cause,
+    Problems,
+    cause_of_objects,
+    cause_of_response,
+    causes_of_records,
+)
 from apisix_ingress.statuspage.summary.certificates import Certificate, certificate_of
 from apisix_ingress.statuspage.summary.entry import Entry
 from apisix_ingress.statuspage.summary.ordering import ordered
@@ -57,8 +64,7 @@ class Host:
         wanted: The certificate that TLS clients should get, if no gateway has it.
         response: The error or the redirect that every request gets; None if some get something else.
         failing: A route that responds with `response`, or with an error to a part of the requests.
-        cause: Why requests fail: the problem of an object, else the response of the gateway. Empty if none does.
-        title: The cause in a few words, the same for equal causes.
+        cause: Why it has its state, unless that needs no attention.
         status: Its state.
     """
 
@@ -71,8 +77,7 @@ class Host:
     wanted: WantedCertificate | None = None
     response: Response | None = None
     failing: Entry | None = None
-    cause: str = ""
-    title: str = ""
+    cause: Cause = UNKNOWN
     status: HostStatus = "live"
 
     def matches(self, words: Iterable[str]) -> bool:
@@ -105,7 +110,7 @@ class _Draft:
 async def gather_hosts(
     facts: PageInputs,
     entries: Mapping[RecordKey, Entry],
-    problems: Mapping[ObjectKey, tuple[Problem, ...]],
+    problems: Problems,
     by_name: Mapping[str, Certificate],
 ) -> Hosts:
     """Return every host of routes and of route objects with errors."""
@@ -130,8 +135,8 @@ async def gather_hosts(
         drafts[name].host.kept = True
     async for draft in in_turns(tuple(drafts.values())):
         draft.host.certificate = certificate_of(draft.host.name, by_name)
-        _decide(draft, found.of_route)
-        _explain(draft.host, problems)
+        failure = _decide(draft, found.of_route)
+        draft.host.cause = _cause(facts, draft, failure, entries, problems)
     found.all = await ordered((each.host for each in drafts.values()), attrgetter("name"))
     return found
 
@@ -164,10 +169,10 @@ def _draft(drafts: dict[str, _Draft], name: str) -> _Draft:
 def _state(entry: Entry, response: Response) -> HostStatus:
     """Return the state of a route that gets requests."""
     match entry.status:
-        case "unknown" | "unreachable":
-            return "unknown"
         case _ if entry.closed:
             return "closed"
+        case "unknown" | "unreachable":
+            return "unknown"
         case "pending" | "waiting" | "rejected" as status:
             return status
         case status if is_failure(response):
@@ -181,16 +186,24 @@ def _worse(one: HostStatus, other: HostStatus) -> HostStatus:
     return max(one, other, key=HOST_STATUSES.index)
 
 
-def _decide(draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> None:
-    """Set the state of a host: the worst of the routes that get its requests, and of objects that are not published."""
+_UNCERTAIN: frozenset[HostStatus] = frozenset({"unknown", "rejected", "pending", "waiting"})
+"""States of routes of which a gateway may have another version, or none."""
+
+
+def _decide(draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> Response | None:
+    """Set the state of a host: the worst of the routes that get its requests, and of objects that are not published.
+
+    Returns:
+        The response with an error that some of its requests get; None if it is not known that any does.
+    """
     host = draft.host
-    uses = [use for use, _ in draft.uses]
     found: set[HostStatus] = {states[entry.key] for _, entry in draft.uses} - {"closed"}
-    known = found.isdisjoint(("unknown", "rejected", "pending", "waiting"))
-    closed = closed_by(host.name, uses) if known else None
-    part = fails_in_part(uses) if known else None
-    if closed is not None or part is not None:
-        host.failing = next(entry for use, entry in draft.uses if use.response is (closed or part))
+    uses = [use for use, entry in draft.uses if states[entry.key] not in _UNCERTAIN]
+    closed = closed_by(host.name, uses) if found.isdisjoint(_UNCERTAIN) else None
+    part = fails_in_part(uses)
+    failure = closed or part
+    if failure is not None:
+        host.failing = next(entry for use, entry in draft.uses if use.response is failure)
     if closed is not None:
         found, host.response = {"closed"}, closed
     elif part is not None:
@@ -200,17 +213,20 @@ def _decide(draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> None:
     if host.unpublished:
         found.add("partial" if draft.uses or host.kept else "not published")
     host.status = max(found, key=HOST_STATUSES.index, default="not used")
+    return failure
 
 
-def _explain(host: Host, problems: Mapping[ObjectKey, tuple[Problem, ...]]) -> None:
-    """Set why requests for a host fail."""
-    owners = (*host.unpublished, *(host.failing.owners if host.failing is not None else ()))
-    urgent = (each for owner in owners for each in problems.get(owner, ()) if each.severity != "warning")
-    if (problem := next(urgent, None)) is not None:
-        code = CODES.get(problem.code)
-        host.cause, host.title = problem.message, code.title if code is not None else problem.code
-    elif host.status == "closed" and host.response is not None:
-        host.cause = host.title = host.response.cause
+def _cause(
+    facts: PageInputs, draft: _Draft, failure: Response | None, entries: Mapping[RecordKey, Entry], problems: Problems
+) -> Cause:
+    """Return why a host has its state."""
+    host = draft.host
+    if host.status in HEALTHY_HOSTS:
+        return UNKNOWN
+    if failure is not None and host.failing is not None:
+        return cause_of_response(facts, host.failing, failure, entries, problems)
+    found = cause_of_objects(facts, host.unpublished, problems)
+    return found or causes_of_records(facts, [entry for _, entry in draft.uses if not entry.settled])
 
 
 def _unpublished_hosts(facts: PageInputs, owner: ObjectKey, problems: Iterable[Problem]) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from apisix_ingress.diagnostics.shortfalls import EXPIRED
 from apisix_ingress.diagnostics.wanted_certificates import WantedCertificate, by_host, wanted_certificates
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
@@ -25,9 +26,6 @@ from apisix_ingress.statuspage.summary.findings import (
 )
 from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host, gather_hosts
 from apisix_ingress.statuspage.summary.ordering import ordered
-
-EXPIRED = "CertificateExpired"
-"""Code of the problem that the finding about the certificate itself repeats with its Secret and hosts."""
 
 MOST_USERS = 10
 """Hosts that are kept of the routes of one upstream."""
@@ -82,6 +80,7 @@ async def summarize(
     now = facts.clock.now()
     expiring = list(filter(None, (certificate_finding(each, now) for each in found.certificates)))
     covered = {each.object for each in expiring}
+    # The finding about the certificate itself also names its Secret and hosts.
     found.findings = [each for each in found.findings if each.code != EXPIRED or each.object not in covered]
     found.findings += expiring
     found.findings = await ordered(found.findings, attrgetter("place"))

@@ -102,7 +102,7 @@ def _failing(failing: Sequence[Host], total: int) -> str:
 
 def _causes(failing: Sequence[Host]) -> str:
     """Return the most frequent causes with the number of hosts, as the beginning of a text."""
-    counts = Counter(each.title or each.status for each in failing)
+    counts = Counter(each.cause.title or each.status for each in failing)
     shown = [f"{cause} ({count:,})" if len(counts) > 1 else cause for cause, count in counts.most_common(_CAUSES)]
     return clean(f"{'; '.join(shown)}. ")
 

@@ -14,7 +14,6 @@ from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.entry import Entry
-from apisix_ingress.statuspage.summary.findings import failing_since
 from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host
 from apisix_ingress.statuspage.summary.ordering import ordered
 from apisix_ingress.statuspage.views.certificates import certificate_row
@@ -87,14 +86,6 @@ def _bounded_backends(found: Mapping[str, int]) -> list[JsonObject]:
     return [{"name": name, "nodes": nodes} for name, nodes in islice(sorted(found.items()), MOST_SHOWN)]
 
 
-def _since(facts: PageInputs, each: Host) -> datetime | None:
-    """Return since when the first of its objects fails; None if the host is live or the time is not known."""
-    if each.status in HEALTHY_HOSTS:
-        return None
-    owners = dict.fromkeys((*each.owners, *each.unpublished))
-    return min(filter(None, (failing_since(facts, key, facts.journal.since(key)) for key in owners)), default=None)
-
-
 def host_row(facts: PageInputs, each: Host) -> JsonObject:
     """Return a host for display."""
     certificate = each.certificate or each.wanted
@@ -102,8 +93,8 @@ def host_row(facts: PageInputs, each: Host) -> JsonObject:
         "host": clean(each.name),
         "status": each.status,
         "summary": clean(summary_of(each)),
-        "cause": clean(each.cause),
-        "since": rfc3339(_since(facts, each)),
+        "cause": clean(each.cause.text),
+        "since": rfc3339(each.cause.since),
         "routes": each.routes.total(),
         "states": {status: count for status, count in each.routes.items() if count},
         "owners": [object_reference(key) for key in each.owners],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from apisix_ingress.diagnostics.empty_state import NO_HINT
-from apisix_ingress.diagnostics.reports.status import Filter, Wellness, compose, computed_wellness
+from apisix_ingress.diagnostics.reports.status import Filter, Wellness, compose, computed_wellness, short_of
+from apisix_ingress.diagnostics.shortfalls import Shortfalls
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
@@ -11,8 +14,9 @@ from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
-from apisix_ingress.statuspage.summary.findings import failing_since
+from apisix_ingress.statuspage.summary.causes import cause_of_objects, causes_of_records
 from apisix_ingress.statuspage.summary.ordering import CHUNK
+from apisix_ingress.statuspage.summary.times import emptied_since
 from apisix_ingress.statuspage.views.headline import page_hint
 from apisix_ingress.statuspage.views.presentation import rfc3339
 from providers.status.conditions import Conditions
@@ -22,11 +26,11 @@ FOLLOWER = "this replica does not lead, so it does not know the gateways"
 
 async def status_report(facts: PageInputs, snapshot: Snapshot, only: Filter) -> JsonObject:
     """Return the status of the objects that match a filter."""
-    conditions = Conditions(facts.world, facts.clusters)
+    conditions, short = Conditions(facts.world, facts.clusters), Shortfalls(facts.world)
     states: dict[ObjectKey, Wellness] = {}
     async for key in in_turns(sorted(filter(only.takes, facts.world.reports)), every=CHUNK):
         if _is_of_users(facts, key):
-            states[key] = _state(facts, conditions, key)
+            states[key] = _state(facts, snapshot, conditions, short, key)
     who = facts.controller
     leader = clean(who.leader)
     return compose(
@@ -53,12 +57,25 @@ def _is_of_users(facts: PageInputs, key: ObjectKey) -> bool:
     return key.kind in stores and isinstance(stores[key.kind].get(key), CustomObject)
 
 
-def _state(facts: PageInputs, conditions: Conditions, key: ObjectKey) -> Wellness:
+def _state(
+    facts: PageInputs, snapshot: Snapshot, conditions: Conditions, short: Shortfalls, key: ObjectKey
+) -> Wellness:
     if not facts.controller.leads and not conditions.is_broken(key):
         return Wellness("pending", "NotLeader", FOLLOWER)
-    found = computed_wellness(conditions.of(key))
-    since = rfc3339(failing_since(facts, key, facts.journal.since(key))) if found.state != "ok" else ""
+    found = short_of(short, key, computed_wellness(conditions.of(key)))
+    since = rfc3339(_since(facts, snapshot, short, key)) if found.state != "ok" else ""
     return Wellness(found.state, found.reason, clean(found.message), since)
+
+
+def _since(facts: PageInputs, snapshot: Snapshot, short: Shortfalls, key: ObjectKey) -> datetime | None:
+    """Return since when an object has its state."""
+    if (cause := cause_of_objects(facts, [key], snapshot.problems_of)) is not None:
+        return cause.since
+    entries = [entry for record in short.records(key) if (entry := snapshot.entries.get(record)) is not None]
+    if any(not each.settled for each in entries):
+        return causes_of_records(facts, entries).since
+    idle = (snapshot.entries[each] for each in short.idle_upstreams(key) if each in snapshot.entries)
+    return next((emptied_since(facts, each) for each in idle), None)
 
 
 def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> JsonObject:

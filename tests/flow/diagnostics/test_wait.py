@@ -54,6 +54,15 @@ async def test_wait_reports_why_an_object_is_not_live(
     assert (code, got["outcome"], got["reason"]) == (1, outcome, reason)
 
 
+async def test_an_object_is_not_live_until_a_pod_is_ready(harness: SurveyHarness) -> None:
+    ports = [{"port": 80, "targetPort": 8080}]
+    harness.server.put(plain("Service", "idle", spec={"clusterIP": "10.0.0.9", "ports": ports}))
+    harness.server.put(say(harness.server.put(route("idle", service="idle"))))
+    code, got = await harness.ask("wait", "ar", "default/idle", "--timeout", "300ms")
+    want = "Service default/idle has no ready Pod, so its requests get the response 503"
+    assert (code, got["outcome"], got["reason"], got["message"]) == (1, "timed out", "NoEndpoints", want)
+
+
 async def test_wait_survives_api_server_errors(harness: SurveyHarness) -> None:
     harness.server.faults += [
         Fault("list", "apisixroutes", status=503, times=1),

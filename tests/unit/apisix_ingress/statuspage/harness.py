@@ -102,6 +102,7 @@ def make_harness(
     clock = MonotonicClock()
     world = settle(*objects) if world is None else world
     journal, controller = History(clock, world.reports), ScriptedController()
+    journal.ready()
     scripted = [ScriptedCluster()] if clusters is None else clusters
     facts = PageInputs(
         world,

@@ -77,23 +77,36 @@ def test_number_of_remembered_changes_is_limited() -> None:
     assert (len(found), found[0].key.id, found[-1].key.id) == (MOST_CHANGES, str(MOST_CHANGES + 4), "5")
 
 
-def test_since_is_the_first_of_several_reports_until_the_problem_ends() -> None:
+async def test_each_problem_has_the_time_when_it_began_until_it_ends() -> None:
     reports: dict[ObjectKey, Report] = {}
-    clock = FakeClock()
-    journal, owner, began = History(clock, reports), make_key(), clock.now()
-    for problems, want in (((Problem("X", "no"),), began), ((Problem("Y", "no"),), began), ((), None)):
+    clock, owner = FakeClock(), make_key()
+    journal, one, other = History(clock, reports), Problem("X", "no"), Problem("Y", "no")
+    journal.ready()
+    began = clock.now()
+    for problems, want in (((one,), (0, None)), ((one, other), (0, 1)), ((other,), (None, 1)), ((), (None, None))):
         reports[owner] = Report(1, problems)
         journal.reported(owner)
-        assert journal.since(owner) == want
+        times = (journal.since(owner, "X"), journal.since(owner, "Y"))
+        assert tuple(None if each is None else (each - began).total_seconds() for each in times) == want
+        await clock.advance(1)
+
+
+def test_a_problem_from_before_the_start_has_no_time() -> None:
+    owner = make_key()
+    journal = History(FakeClock(), {owner: Report(1, (Problem("X", "no"),))})
+    journal.reported(owner)
+    journal.ready()
+    journal.reported(owner)
+    assert journal.since(owner, "X") is None
 
 
 def test_the_since_of_a_record_ends_when_the_gateway_accepts_it() -> None:
     clock = FakeClock()
     journal, began = History(clock), clock.now()
     journal.outcome("a", KEY, RecordState("rejected", "no"))
-    assert journal.since(("a", KEY)) == began
+    assert journal.rejected("a", KEY) == began
     journal.outcome("a", KEY, APPLIED)
-    assert journal.since(("a", KEY)) is None
+    assert journal.rejected("a", KEY) is None
 
 
 def test_number_of_remembered_beginnings_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +115,7 @@ def test_number_of_remembered_beginnings_is_limited(monkeypatch: pytest.MonkeyPa
     keys = [RecordKey("routes", str(number)) for number in range(3)]
     for key in keys:
         journal.outcome("a", key, RecordState("rejected", "no"))
-    assert [journal.since(("a", key)) is not None for key in keys] == [False, True, True]
+    assert [journal.rejected("a", key) is not None for key in keys] == [False, True, True]
 
 
 def found(**values: Any) -> ObservedRecord:
@@ -181,15 +194,15 @@ def test_an_upstream_is_empty_since_its_last_node_left_also_before_a_failover() 
 def test_events_of_earlier_leaders_have_the_time_when_an_object_began_to_fail() -> None:
     clock, owner = FakeClock(), make_key()
     reports: dict[ObjectKey, Report] = {}
-    journal = History(clock, reports)
+    journal, code = History(clock, reports), "ServiceNotFound"
     earlier = clock.now() - timedelta(minutes=6)
-    journal.warned({owner: earlier})
-    assert journal.since(owner) is None
-    reports[owner] = Report(1, (Problem("ServiceNotFound", "gone"),))
+    journal.announced({(owner, code): earlier})
+    reports[owner] = Report(1, (Problem(code, "gone"),))
     journal.reported(owner)
-    assert journal.since(owner) == earlier
+    assert (journal.since(owner, code), journal.since(owner, "Other")) == (earlier, None)
+    journal.ready()
     reports[owner] = Report(2, ())
     journal.reported(owner)
-    reports[owner] = Report(3, (Problem("ServiceNotFound", "gone"),))
+    reports[owner] = Report(3, (Problem(code, "gone"),))
     journal.reported(owner)
-    assert journal.since(owner) == clock.now()
+    assert journal.since(owner, code) == clock.now()

@@ -11,6 +11,7 @@ from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import IngressError, UsageError
 from apisix_ingress.explain.text import lines
 from apisix_ingress.gateway.sync.observer import Outage, RecordState
+from apisix_ingress.model.records import Record
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
 from tests.unit.translation.objects import make, rule, service, slice_of
 
@@ -101,6 +102,17 @@ async def test_a_failure_has_the_reason_of_its_problem_and_its_time() -> None:
         (item,) = (await read_status(harness.url, Filter()))["items"]
     assert item["reason"] == "ServiceNotFound"
     assert item["since"] == harness.journal.began.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def test_an_object_whose_service_has_no_ready_pod_fails_with_the_time_when_the_last_one_left() -> None:
+    harness = make_harness(service(), route("web"))
+    upstream = harness.record("upstreams", "default_web_80")
+    harness.journal.replaced("default", upstream, None, Record(upstream, "u", {"nodes": []}))
+    async with served(harness):
+        (item,) = (await read_status(harness.url, Filter()))["items"]
+    want = "Service default/web has no ready Pod, so its requests get the response 503"
+    assert (item["object"]["kind"], item["state"], item["message"]) == ("ApisixRoute", "failed", want)
+    assert (item["reason"], item["since"]) == ("NoEndpoints", harness.journal.began.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 async def test_an_address_without_a_controller_is_an_error_that_says_what_to_check() -> None:

@@ -11,6 +11,7 @@ from apisix_ingress.model.condition import SYNCED
 from apisix_ingress.model.keys import ObjectKey
 
 WEB = ObjectKey("Ingress", "shop", "web")
+GONE = (WEB, "ServiceNotFound")
 
 
 def event(first: str, last: str, *, reason: str = "ServiceNotFound", message: str = "", **rest: Any) -> dict[str, Any]:
@@ -30,13 +31,17 @@ def at(hour: int, minute: int) -> datetime:
 
 
 def test_the_first_failure_counts() -> None:
-    assert since_of([event("08:30:00", "08:50:00"), event("08:10:00", "08:20:00")]) == {WEB: at(8, 10)}
+    assert since_of([event("08:30:00", "08:50:00"), event("08:10:00", "08:20:00")]) == {
+        (WEB, "ServiceNotFound"): at(8, 10)
+    }
 
 
 def test_a_success_ends_a_failure() -> None:
     synced = event("08:40:00", "08:40:00", reason=SYNCED)
     assert since_of([event("08:10:00", "08:20:00"), synced]) == {}
-    assert since_of([event("08:10:00", "08:20:00"), synced, event("08:45:00", "08:50:00")]) == {WEB: at(8, 45)}
+    assert since_of([event("08:10:00", "08:20:00"), synced, event("08:45:00", "08:50:00")]) == {
+        (WEB, "ServiceNotFound"): at(8, 45)
+    }
 
 
 def test_other_events_are_ignored() -> None:
@@ -65,6 +70,12 @@ async def test_every_page_of_every_namespace_is_read() -> None:
             Page([], "1", ""),
         ]
     )
-    assert await failing_since(lists, ["shop", "blog"]) == {WEB: at(8, 10)}
+    assert await failing_since(lists, ["shop", "blog"]) == {GONE: at(8, 10)}
     shop, blog = "/api/v1/namespaces/shop/events", "/api/v1/namespaces/blog/events"
     assert lists.asked == [(shop, ""), (shop, "next"), (blog, "")]
+
+
+def test_each_reason_has_a_time_of_its_own() -> None:
+    later = event("08:30:00", "08:50:00", reason="GatewayRejected")
+    want = {GONE: at(8, 10), (WEB, "GatewayRejected"): at(8, 30)}
+    assert since_of([event("08:10:00", "08:20:00"), later]) == want

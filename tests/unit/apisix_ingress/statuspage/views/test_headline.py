@@ -54,7 +54,14 @@ async def test_hosts_that_fail_are_counted() -> None:
 async def test_service_without_endpoints_needs_attention() -> None:
     tone, title, detail = await headline_of(make_harness(service(), shop()))
     assert (tone, title) == ("bad", "1 of 1 host answers 503")
-    assert detail == "upstream default_web_80 has no nodes. 0 of 1 route live on 1 gateway cluster."
+    assert detail == "No endpoint is ready. 0 of 1 route live on 1 gateway cluster."
+
+
+async def test_host_whose_edit_is_rejected_still_answers_and_does_not_fail() -> None:
+    harness = make_harness(service(), ENDPOINTS, shop())
+    harness.clusters[0].states[harness.record("routes", "default_route_rule")] = RecordState("rejected", "no")
+    tone, title, detail = await headline_of(harness)
+    assert (tone, title, detail) == ("bad", "1 object needs attention", "0 of 1 route live on 1 gateway cluster.")
 
 
 async def test_an_unreachable_gateway_is_listed_first() -> None:
@@ -126,15 +133,15 @@ async def test_tiles_count_what_fails() -> None:
     async with served(harness):
         tiles = (await harness.data("overview"))["tiles"]
         page = (await harness.ask("/status")).text
-    got = {tile["name"]: (tile["total"], tile["good"], tile["bad"]) for tile in tiles}
+    got = {tile["name"]: (tile["total"], tile["good"], tile["warn"], tile["bad"]) for tile in tiles}
     assert got == {
-        "hosts": (2, 1, 1),
-        "routes": (2, 1, 1),
-        "upstreams": (1, 1, 0),
-        "certificates": (0, 0, 0),
-        "consumers": (0, 0, 0),
+        "hosts": (2, 1, 1, 0),
+        "routes": (2, 1, 1, 0),
+        "upstreams": (1, 1, 0, 0),
+        "certificates": (0, 0, 0, 0),
+        "consumers": (0, 0, 0, 0),
     }
-    assert "1 failing" in page
+    assert "1 incomplete" in page
     assert "<title>(1) Overview" in page
 
 

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from apisix_ingress.gateway.sync.observer import Outage, RecordState
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.records import Record
+from apisix_ingress.statuspage.views.presentation import rfc3339
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
 from tests.unit.translation.objects import OPTIONS, fill, ingress, ingress_rule, make, rule, service, slice_of
 from tests.unit.translation.settling import prepare, settle
@@ -33,7 +35,7 @@ async def test_host_has_the_worst_state_of_its_routes_and_names_their_objects() 
         troubled = (await harness.data("hosts", state="troubled"))["items"]
         page = (await harness.ask("/status/hosts")).text
     assert [(row["host"], row["status"], row["routes"]) for row in rows] == [
-        ("shop.example.org", "rejected", 2),
+        ("shop.example.org", "partial", 2),
         ("b.example.org", "live", 1),
     ]
     assert [each["name"] for each in rows[0]["owners"]] == ["route", "two"]
@@ -42,6 +44,50 @@ async def test_host_has_the_worst_state_of_its_routes_and_names_their_objects() 
     assert "/status/problems?q=b.example.org" not in page
     assert [row["host"] for row in troubled] == ["shop.example.org"]
     assert "/status/explain?url=http%3A%2F%2Fshop.example.org%2F" in page
+
+
+async def test_host_has_the_cause_of_its_state_and_the_time_of_that_cause() -> None:
+    lost = shop("lost", "lost.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    idle = shop("idle", "idle.org", backends=[{"serviceName": "idle", "servicePort": 80}])
+    harness = make_harness(service(), ENDPOINTS, service("idle"), shop("edited", "edited.org"), lost, idle)
+    key, upstream = harness.record("routes", "default_edited_rule"), harness.record("upstreams", "default_idle_80")
+    rejected = RecordState("rejected", "unknown plugin [limit-cuont]")
+    harness.clusters[0].states[key] = rejected
+    harness.journal.outcome("default", key, rejected)
+    harness.journal.reported(ObjectKey("ApisixRoute", "default", "lost"))
+    harness.journal.replaced("default", upstream, None, Record(upstream, "u", {"nodes": []}))
+    async with served(harness):
+        rows = (await harness.data("hosts", sort="host"))["items"]
+    assert [(row["host"], row["summary"], row["cause"]) for row in rows] == [
+        (
+            "edited.org",
+            "rejected",
+            "gateway cluster default rejects the record: unknown plugin [limit-cuont];"
+            " until the object is corrected, its earlier version answers",
+        ),
+        ("idle.org", "closed (503)", "Service default/idle has no ready Pod, so its requests get the response 503"),
+        ("lost.org", "not published", "Service default/gone does not exist; create it or correct the name"),
+    ]
+    assert all(row["since"] >= rfc3339(harness.journal.began) for row in rows)
+
+
+async def test_the_time_of_a_partial_host_is_that_of_the_outage() -> None:
+    began = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    clusters = [ScriptedCluster("up"), ScriptedCluster("down", outage=Outage("unreachable", "refused", began))]
+    async with served(make_harness(service(), ENDPOINTS, shop(), clusters=clusters)) as harness:
+        (row,) = (await harness.data("hosts"))["items"]
+    assert (row["status"], row["since"]) == ("partial", "2026-11-22T08:00:00Z")
+    assert row["cause"] == "gateway cluster down does not respond: refused"
+
+
+async def test_a_host_that_a_gateway_closed_is_closed_although_another_cluster_does_not_respond() -> None:
+    clusters = [ScriptedCluster("up"), ScriptedCluster("down", taken_over=False)]
+    harness = make_harness(service(), ENDPOINTS, shop(), clusters=clusters)
+    closed = RecordState("rejected", "unknown plugin", is_closed=True)
+    clusters[0].states[harness.record("routes", "default_route_rule")] = closed
+    async with served(harness):
+        (row,) = (await harness.data("hosts"))["items"]
+    assert row["summary"] == "closed (503)"
 
 
 @pytest.mark.parametrize(

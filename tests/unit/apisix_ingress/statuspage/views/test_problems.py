@@ -34,7 +34,7 @@ async def test_everything_is_in_one_list_the_most_urgent_first() -> None:
     ]
     assert found["counts"] == {"critical": 2, "error": 2, "degraded": 1, "warning": 0, "urgent": 5}
     assert '<span class="count urgent">5</span>' in page
-    for text in ("AIX0101", "unknown plugin [limit-cuont]", "requests for shop.example.org fail (503)", "Effect and"):
+    for text in ("AIX0101", "unknown plugin [limit-cuont]", "Service default/web has no ready Pod", "Effect and"):
         assert text in page
 
 
@@ -81,7 +81,7 @@ async def test_a_problem_has_its_start_time() -> None:
     harness = make_harness(broken)
     owner = ObjectKey("ApisixRoute", "default", "broken")
     harness.journal.reported(owner)
-    since = harness.journal.since(owner)
+    since = harness.journal.since(owner, "ServiceNotFound")
     async with served(harness):
         (item,) = (await harness.data("problems"))["items"]
     assert item["since"] == f"{since:%Y-%m-%dT%H:%M:%SZ}"
@@ -89,13 +89,14 @@ async def test_a_problem_has_its_start_time() -> None:
 
 async def test_problem_is_as_old_as_the_condition_that_an_earlier_process_wrote() -> None:
     broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    message = "spec.http[0].backends[0].serviceName: Service default/gone does not exist; create it or correct the name"
     entry = {"type": "ResourcesAvailable", "status": "False", "lastTransitionTime": "2020-01-02T03:04:05Z"}
+    entry["message"] = message
     broken["status"] = {"conditions": [entry]}
     healed = {**broken, "metadata": {**broken["metadata"], "name": "healed"}}
     healed["status"] = {"conditions": [{**entry, "status": "True"}]}
     harness = make_harness(broken, healed)
-    for name in ("broken", "healed"):
-        harness.journal.reported(ObjectKey("ApisixRoute", "default", name))
+    harness.journal.reported(ObjectKey("ApisixRoute", "default", "healed"))
     async with served(harness):
         found = await harness.data("problems")
     since = {each["object"]["name"]: each["since"] for each in found["items"]}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from apisix_ingress.diagnostics.collect.offline import settle
 from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.kinds.table import RESOURCES
 from tests.unit.translation.nginx.host.bodies import TRUSTING, asking, routes
-from tests.unit.translation.nginx.objects import SERVICE, ingress, translated
+from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress, translated
 from translation.nginx.effects.balancing.canary import share_pattern
 
 
@@ -132,3 +135,39 @@ def test_a_grpc_backend_gets_the_address_of_the_client() -> None:
     early = [body["plugins"]["serverless-pre-function"]["functions"] for body in got if body.get("upstream_id")]
     assert early
     assert all("X-Forwarded-For" in each[0] and "X-Real-IP" in each[0] for each in early)
+
+
+NO_SERVICE = "Service shop/web does not exist; create it or correct the name"
+CLOSED = "Until then, its paths respond with 503, as with ingress-nginx"
+
+
+def problems(*objects: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return owner, code, path and message of each problem that is not a warning."""
+    found = settle((RESOURCES[item["kind"]].decode(item) for item in (CLASS, *objects)), OPTIONS).problems
+    return [(owner.name, each.code, each.path, each.message) for owner, each in found if each.severity == "degraded"]
+
+
+def test_an_ingress_reports_a_service_that_does_not_exist_once_for_all_its_paths() -> None:
+    got = problems(ingress("web", ("/a", "Prefix"), ("/b", "Prefix")))
+
+    at = "spec.rules[0].http.paths[0].backend.service.name"
+    assert got == [("web", "ServiceNotFound", at, f"{NO_SERVICE}. {CLOSED}")]
+
+
+def test_an_ingress_reports_a_port_that_its_service_does_not_have() -> None:
+    other = {**SERVICE, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 81, "name": "web"}]}}
+
+    got = problems(other, ingress("web", ("/", "Prefix")))
+
+    message = f"Service shop/web has no port 80; it has 81 (web); correct the port. {CLOSED}"
+    assert got == [("web", "PortNotFound", "spec.rules[0].http.paths[0].backend.service.port", message)]
+
+
+def test_a_canary_reports_that_it_gets_no_requests_without_its_service() -> None:
+    canary = ingress("canary", ("/", "Prefix"), service="next", canary="true", canary_weight="50")
+
+    got = problems(SERVICE, ingress("web", ("/", "Prefix")), canary)
+
+    at = "spec.rules[0].http.paths[0].backend.service.name"
+    message = "Service shop/next does not exist; create it or correct the name. Until then, the canary gets no requests"
+    assert got == [("canary", "ServiceNotFound", at, message)]
