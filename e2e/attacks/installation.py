@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from e2e.controller import Controller
 from e2e.definitions.gateway_kinds import CONTROLLER, make
 from e2e.devgateway.process import DevGateway
 from e2e.gateways import RemoteGateway
-from e2e.traffic import Traffic
+from e2e.traffic import RequestLoop, Traffic
 from e2e.workload import PodFactory
 
 NGINX = "nginx.ingress.kubernetes.io"
@@ -50,6 +51,16 @@ class Installation:
         """Return the routes of a host, the highest priority first."""
         found = [each for each in self.gateway.records("routes").values() if host in hosts(each)]
         return sorted(found, key=lambda each: -each.get("priority", 0))
+
+    def timeline(self, requests: RequestLoop) -> str:
+        """Return when the status of requests changed, between the writes to the gateway; the writes that it knows."""
+        answers = [(at, f"request: {answer.status}") for at, answer in requests.answers]
+        changes = [new for old, new in pairwise([(0.0, ""), *answers]) if old[1] != new[1]]
+        log = self.gateway.write_log() if isinstance(self.gateway, DevGateway) else []
+        writes = [(each["monotonic"], f"{each['method']} {each['path']}: {each['status']}") for each in log]
+        first = answers[0][0]
+        found = sorted(each for each in changes + writes if each[0] >= first)
+        return "\n".join(f"{at - first:9.4f} s {what}" for at, what in found)
 
 
 def hosts(record: Mapping[str, Any]) -> tuple[str, ...]:

@@ -94,7 +94,9 @@ class RecordDriver:
             on_outage=self._outage_changed,
         )
         self.exposure_order = ExposureOrder(self.table, self.wanted, config.exposure)
-        self.match_order = MatchOrder(self.table, self.wanted, lambda key: wanted.namespace(key, cluster))
+        self.match_order = MatchOrder(
+            self.table, self.wanted, lambda key: wanted.namespace(key, cluster), self.exposure_order.level
+        )
         self.closings = Closings(self.table, self.wanted, config.closing, now=clock.monotonic)
         self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker, self.closings)
         # The retries of the queue are not used: the backoff of a record is in its slot.
@@ -215,7 +217,7 @@ class RecordDriver:
 
     def release_deletes(self) -> None:
         """Queue the deletes that no longer wait for a write, and the routes that no longer wait for others."""
-        for key in (*self.order.due(), *self.exposure_order.due()):
+        for key in (*self.order.due(), *self.exposure_order.due(), *self.match_order.due()):
             self.enqueue(self.table.slot(key))
 
     def retry(self, slot: RecordSlot, error: GatewayError) -> None:

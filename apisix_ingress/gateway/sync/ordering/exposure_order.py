@@ -126,7 +126,7 @@ class ExposureOrder:
         if record is not None:
             if not slot.exists and (level := self._level_to_create(key, record.body)) < Exposure.OPEN:
                 self._creations.enter(key, _Entry(level, order.batch, namespace, (*record.hosts, _ANY)))
-        elif (known := slot.applied) is not None and (level := self._level(known.body)) > Exposure.REFUSES:
+        elif (known := slot.applied) is not None and (level := self.level(known.body)) > Exposure.REFUSES:
             self._deletions.enter(key, _Entry(level, order.batch, namespace, _exact(known.hosts)))
 
     def settled(self, slot: RecordSlot) -> None:
@@ -153,9 +153,9 @@ class ExposureOrder:
         """Return whether a route may be written now; if not, `due` will return its key when it may."""
         if not self._creations.entries:
             return True
-        level = self._level(record.body) if slot.exists else self._level_to_create(slot.key, record.body)
+        level = self.level(record.body) if slot.exists else self._level_to_create(slot.key, record.body)
         lower = self._creations.present(_CLASSES[:level])
-        if not lower or ((known := slot.applied) is not None and self._level(known.body) >= level):
+        if not lower or ((known := slot.applied) is not None and self.level(known.body) >= level):
             return True
         waits = _Entry(level, _batch(slot), namespace, _exact(record.hosts))
         return not self._creations.defer(slot.key, waits, lower)
@@ -166,7 +166,7 @@ class ExposureOrder:
         if not self._deletions.entries or known is None:
             return True
         entry = self._deletions.entries.get(slot.key)
-        level = entry.level if entry is not None else self._level(known.body)  # its plugin config may be gone by now
+        level = entry.level if entry is not None else self.level(known.body)  # its plugin config may be gone by now
         higher = self._deletions.present(_CLASSES[level + 1 :])
         waits = _Entry(level, _batch(slot), namespace, (*(known.hosts or ()), _ANY))
         return not (higher and self._deletions.defer(slot.key, waits, higher))
@@ -189,10 +189,11 @@ class ExposureOrder:
         """Return the class of a route that does not exist; it is the same until the route is created or changed."""
         found = self._levels.get(key)
         if found is None or found[0] is not body:
-            found = self._levels[key] = body, self._level(body)
+            found = self._levels[key] = body, self.level(body)
         return found[1]
 
-    def _level(self, body: FrozenJson) -> Exposure:
+    def level(self, body: FrozenJson) -> Exposure:
+        """Return how much a route lets through."""
         config = None
         if id_ := body.get("plugin_config_id"):
             key = RecordKey("plugin_configs", str(id_))

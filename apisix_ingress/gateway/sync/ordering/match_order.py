@@ -5,17 +5,22 @@ next record. Without an order, no record would have a match between two writes, 
 reach a shorter one without its guard. So a route that loses its match, by a write or by a delete, waits until the route
 that is to have this match has it. If the gateway rejects that route, the match stays where it was.
 
-If routes exchange their matches in a cycle, the last one that would have to wait is written first. Only routes of one
-namespace wait for each other. A delete only waits for routes that its owner had as well, so that a mistake in one
-object does not keep the routes of another one.
+While a write is in flight, or if its response was lost, a route may have either match: others cannot rely on it, and it
+may lose both.
+
+If routes exchange their matches in a cycle, the most exposed one is written first: what guards a path is not lost. An
+edit that arrives during another one often causes a cycle. Only routes of one namespace wait for each other. A delete
+only waits for routes that its owner had as well, so that a mistake in one object does not keep the routes of another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import NamedTuple
 
 from apisix_ingress.gateway.sync.records.slot import RecordSlot
 from apisix_ingress.gateway.sync.records.table import RecordTable
+from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.json import FrozenJson, canonical
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
@@ -27,6 +32,13 @@ _Scope = tuple[str, bytes]
 """A namespace and a match."""
 
 
+class _Wait(NamedTuple):
+    """What a route waits for: another one is to take over a match."""
+
+    taker: RecordKey
+    match: bytes
+
+
 class MatchOrder:
     """The order in which matches pass from one route of a cluster to another.
 
@@ -34,6 +46,7 @@ class MatchOrder:
         table: What the cluster has.
         wanted_at: Returns the record that the cluster should have under a key, or None.
         namespace_of: Returns the namespace of the owner of a record that the cluster should have.
+        level_of: Classifies the body of a route.
     """
 
     def __init__(
@@ -41,15 +54,18 @@ class MatchOrder:
         table: RecordTable,
         wanted_at: Callable[[RecordKey], Record | None],
         namespace_of: Callable[[RecordKey], str],
+        level_of: Callable[[FrozenJson], Exposure],
     ) -> None:
         self._table = table
         self._wanted_at = wanted_at
         self._namespace_of = namespace_of
+        self._level_of = level_of
         self._scopes: dict[RecordKey, _Scope | None] = {}
         # Built by the first route that loses its match: usually, even in a sync of thousands of routes, none does.
         self._takers: dict[_Scope, dict[RecordKey, None]] | None = None
-        # Route → the one that it waits for. `RecordSlot.blocked_on` is empty each time when it is considered again.
-        self._waits: dict[RecordKey, RecordKey] = {}
+        # `RecordSlot.blocked_on` is empty each time when a route is considered again.
+        self._waits: dict[RecordKey, _Wait] = {}
+        self._due: dict[RecordKey, None] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -82,42 +98,69 @@ class MatchOrder:
             among: The routes that it may wait for; None: all of the namespace.
         """
         self._waits.pop(slot.key, None)
-        known = slot.applied
-        if known is None:
-            return None
-        before = _match(known.body)
-        if not before or (record is not None and _match(record.body) == before):
-            return None
+        for before in _lost(slot, record):
+            for taker in self._takers_of((namespace, before)):
+                if taker == slot.key or (among is not None and taker not in among):
+                    continue
+                wait = _Wait(taker, before)
+                if self._is_pending(wait) and not self._is_first(slot, wait):
+                    self._waits[slot.key] = wait
+                    return taker
+        return None
+
+    def due(self) -> list[RecordKey]:
+        """Return, once, the routes that need not wait any longer because of a cycle."""
+        found, self._due = [*self._due], {}
+        return found
+
+    def _is_first(self, slot: RecordSlot, wait: _Wait) -> bool:
+        """Return whether a wait would complete a cycle, of which this route is the one to be written first."""
+        cycle = self._cycle(slot.key, wait.taker)
+        if not cycle:
+            return False
+        first = max(cycle, key=self._level)
+        if self._level(first) > self._level(slot.key):
+            self._due[first] = None
+            return False
+        return True
+
+    def _cycle(self, key: RecordKey, taker: RecordKey) -> list[RecordKey]:
+        """Return the routes that would wait for each other if a route waited for a taker; empty if they would not."""
+        found = [key]
+        while taker != key:
+            found.append(taker)
+            wait = self._waits.get(taker)
+            if wait is None or wait.taker in found[1:] or not self._is_pending(wait):
+                return []
+            taker = wait.taker
+        return found
+
+    def _level(self, key: RecordKey) -> Exposure:
+        known = self._table.get(key).applied
+        return self._level_of(known.body) if known is not None else Exposure.OPEN
+
+    def _takers_of(self, scope: _Scope) -> list[RecordKey]:
         if self._takers is None:
             self._takers = {}
             for key in self._scopes:
                 self._enter(self._takers, key)
-        takers = (key for key in self._takers.get((namespace, before), ()) if among is None or key in among)
-        found = next((key for key in takers if key != slot.key and self._may_wait(slot.key, key, before)), None)
-        if found is not None:
-            self._waits[slot.key] = found
-        return found
+        return [*self._takers.get(scope, ())]
 
-    def _may_wait(self, key: RecordKey, taker: RecordKey, match: bytes) -> bool:
-        """Return whether a route is to take over a match that it does not have yet, and does not wait for the other."""
-        record, slot = self._wanted_at(taker), self._table.get(taker)
+    def _is_pending(self, wait: _Wait) -> bool:
+        """Return whether a route is to have a match, and may not have it yet."""
+        record, slot = self._wanted_at(wait.taker), self._table.get(wait.taker)
         if record is None or slot.is_foreign or (record.existing_only and not slot.exists):
             return False
-        has = slot.applied is not None and _match(slot.applied.body) == match
-        return not has and not self._waits_for(taker, key)
-
-    def _waits_for(self, key: RecordKey | None, other: RecordKey) -> bool:
-        seen: set[RecordKey] = set()
-        while key is not None and key not in seen:
-            if key == other:
-                return True
-            seen.add(key)
-            key = self._waits.get(key)
-        return False
+        if _match(record.body) != wait.match:
+            return False
+        bodies = slot.bodies
+        return not bodies or any(body is None or _match(body) != wait.match for body in bodies)
 
     def _is_as_wanted(self, slot: RecordSlot) -> bool:
         record = self._wanted_at(slot.key)
-        return record is None or (slot.applied is not None and slot.applied.matches(record))
+        if record is None:
+            return True
+        return slot.flight is None and slot.applied is not None and slot.applied.matches(record)
 
     def _enter(self, takers: dict[_Scope, dict[RecordKey, None]], key: RecordKey) -> None:
         record = self._wanted_at(key)
@@ -134,6 +177,17 @@ class MatchOrder:
                 del self._takers[scope]
         if not self._scopes:
             self._takers = None
+
+
+def _lost(slot: RecordSlot, record: Record | None) -> list[bytes]:
+    """Return the matches that a route has, or may have, and loses by a write or a delete (None)."""
+    bodies = [body for body in slot.bodies if body is not None]
+    if record is not None:
+        bodies = [body for body in bodies if any(body.get(name) != record.body.get(name) for name in _MATCH)]
+    if not bodies:
+        return []
+    kept = _match(record.body) if record is not None else b""
+    return [found for found in dict.fromkeys(map(_match, bodies)) if found and found != kept]
 
 
 def _match(body: FrozenJson) -> bytes:

@@ -87,6 +87,7 @@ class Unknown:
         refs: The records that any of its possible bodies refers to.
         name: Its name as a gateway returns it, or empty.
         exists: Whether it certainly exists, in one version or another.
+        bodies: The bodies that it may have.
         hosts: None, because they depend on which body it has.
         secrets: Empty, for the same reason.
     """
@@ -94,6 +95,7 @@ class Unknown:
     refs: frozenset[RecordKey]
     name: str
     exists: bool
+    bodies: tuple[FrozenJson, ...] = ()
     hosts: None = None
     secrets: tuple[str, ...] = ()
 
@@ -205,6 +207,19 @@ class RecordSlot:
     def applied(self) -> Applied | None:
         """The record as it certainly exists, or None."""
         return self.observed if isinstance(self.observed, Applied) else None
+
+    @property
+    def bodies(self) -> tuple[FrozenJson | None, ...]:
+        """Every body that it may have; None: it may not exist."""
+        known = self.observed
+        found: tuple[FrozenJson | None, ...] = (None,)
+        if isinstance(known, Applied):
+            found = (known.body,)
+        elif known is not None:
+            found = known.bodies if known.exists else (*known.bodies, None)
+        if self.flight is not None:
+            found += (self.flight.record.body if self.flight.record is not None else None,)
+        return found
 
     @property
     def exists(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.slot import Applied, Flight, RecordSlot, Unknown
+from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import truncated
 from apisix_ingress.model.records import Record
@@ -98,10 +99,10 @@ class RecordTable:
 
     def write_unknown(self, slot: RecordSlot) -> None:
         """Record that the write may have been carried out."""
-        existed = slot.exists
+        existed, bodies = slot.exists, tuple(body for body in slot.bodies if body is not None)
         record, known = self._end_flight(slot).record, slot.observed
         name = truncated(record.name) if record is not None else known.name if known is not None else ""
-        slot.observed = Unknown(slot.refs, name, existed and record is not None)
+        slot.observed = Unknown(slot.refs, name, existed and record is not None, _distinct(bodies))
 
     def _end_flight(self, slot: RecordSlot) -> Flight:
         flight, slot.flight = slot.flight, None
@@ -145,7 +146,7 @@ class RecordTable:
         slot.is_foreign = False
         known = slot.applied
         if known is not None:
-            slot.observed = Unknown(known.refs, known.name, exists=False)
+            slot.observed = Unknown(known.refs, known.name, exists=False, bodies=(known.body,))
 
     # Records that must stay, whatever their phase is.
 
@@ -188,6 +189,11 @@ class RecordTable:
             _unlink(self._referrers, ref, slot.key)
         for ref in refs - before:
             self._referrers.setdefault(ref, {})[slot.key] = None
+
+
+def _distinct(bodies: tuple[FrozenJson, ...]) -> tuple[FrozenJson, ...]:
+    """Return bodies without repetitions: a write may be repeated often."""
+    return tuple(body for place, body in enumerate(bodies) if body not in bodies[:place])
 
 
 def _unlink(links: Links, to: RecordKey | None, key: RecordKey) -> None:
