@@ -18,7 +18,6 @@ from unittest.mock import patch
 import structlog
 
 from apisix_ingress.app import Controller, build
-from apisix_ingress.gateway.adminapi.transport import AiohttpTransport
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.watch_events import ReflectorOptions
 from apisix_ingress.observability.log import redact
@@ -28,7 +27,7 @@ from tests.simulation.loop import PROCESS, Process, ProcessClock, context_of, ru
 from tests.simulation.servers.api_link import LinkTransport
 from tests.simulation.servers.apiserver import SimApiServer, virtual_now
 from tests.simulation.servers.gateway import SimGateway
-from tests.simulation.servers.gateway_link import SimConnection, Trap
+from tests.simulation.servers.gateway_link import SimTransport, Trap
 
 PAGE = 3
 """Objects per page: most lists have several pages."""
@@ -122,7 +121,7 @@ class Replica:
 
 
 class Seams:
-    """The replacements of external interfaces; `trap` is called with requests (see `SimConnection`)."""
+    """The replacements of external interfaces; `trap` is called with requests (see `SimTransport`)."""
 
     def __init__(
         self,
@@ -147,9 +146,9 @@ class Seams:
         transport: Any = LinkTransport(self._server, process)
         return KubeApi(transport, host="simulated", namespace="core", clock=clock)
 
-    def connection(self) -> SimConnection:
+    def transport(self) -> SimTransport:
         """Return the replacement of the connections to gateways."""
-        return SimConnection(self._gateways, self._trap)
+        return SimTransport(self._gateways, self._trap)
 
 
 def _nothing(*_: object) -> None:
@@ -179,11 +178,7 @@ class _NoServer:
 def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
     """Build controllers inside the simulation, within this context."""
 
-    class Transport(AiohttpTransport):
-        def _pool(self) -> Any:
-            return SimpleNamespace(clear_dns_cache=lambda: None)  # there is no DNS
-
-    connection = seams.connection()
+    transport = seams.transport()
     app, sources = "apisix_ingress.app.", "apisix_ingress.wiring.sources."
     with ExitStack() as held:
         for target, value in (
@@ -193,8 +188,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             (app + "HttpServer", _NoServer),
             (app + "gc", SimpleNamespace(collect=_nothing, freeze=_nothing, set_threshold=_nothing)),
             (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
-            ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", Transport),
-            ("apisix_ingress.gateway.adminapi.transport.RawConnection", lambda pool: connection),
+            ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", lambda **_: transport),
             ("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # A thread takes no virtual time, and nothing waits for it here.
             ("providers.core.base.is_large", lambda item: False),

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+import httpx
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.admin_key import SETTINGS, Fields
@@ -30,16 +32,13 @@ from apisix_ingress.gateway.adminapi.responses import (
     rejections_in,
 )
 from apisix_ingress.gateway.adminapi.tls import TlsContext
-from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, AiohttpTransport, HttpTransport, Limits, Reply
+from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, AiohttpTransport
 from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
 from apisix_ingress.model.formats.size import written_size
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
-
-if TYPE_CHECKING:
-    from tenacity import AsyncRetrying
 
 # Connections for lists and a probe in addition to the writes, so that no request waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
@@ -61,6 +60,11 @@ _UNKNOWN = ObservedRecord(b"")
 _NO_RECORDS = b'{"list":[]}'
 # Seconds without a byte of a list after which the gateway is considered frozen.
 _LIST_SILENCE = 10.0
+
+
+def _has_failed(error: BaseException) -> bool:
+    """Return whether a gateway replied with an error that may be temporary."""
+    return isinstance(error, GatewayUnavailable) and (error.status or 0) >= 500 and error.retry_after is None
 
 
 class AdminClient:
@@ -89,7 +93,7 @@ class AdminClient:
         timeout: float,
         concurrency: int = 1,
         tls: TlsContext | None = None,
-        transport: HttpTransport | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
         user_agent: str = "apisix-ingress",
         on_request: RequestHook = lambda method, path, status, seconds: None,
         fields: Fields = SETTINGS,
@@ -108,7 +112,7 @@ class AdminClient:
         self._controller = controller
         self._largest_list = largest_list
         connect = timeout * CONNECT_SHARE
-        self._list_limits = Limits(connect=connect, read=_LIST_SILENCE, write=_LIST_SILENCE, pool=connect)
+        self._list_limits = httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect)
         self._version = ""
         self.date = ""
         """The `Date` header of the last list."""
@@ -128,42 +132,42 @@ class AdminClient:
     async def put(self, record: Record) -> bool:
         """Create or replace a record; return whether the request had to be repeated."""
         path = _path(record.key)
-        reply = await self._requests.request("PUT", path, record.payload)
-        if not is_done(reply):
-            raise await self._requests.error(reply, "PUT", path, record)
-        return reply.resent
+        response = await self._requests.request("PUT", path, record.payload)
+        if not is_done(response):
+            raise await self._requests.error(response, "PUT", path, record)
+        return "is_resent" in response.extensions
 
     async def delete(self, key: RecordKey) -> bool:
         """Delete a record, missing or not; return whether the request had to be repeated."""
         path = _path(key)
-        reply = await self._requests.request("DELETE", path)
-        if not (is_done(reply) or is_gone(reply)):
-            raise await self._requests.error(reply, "DELETE", path)
-        return reply.resent
+        response = await self._requests.request("DELETE", path)
+        if not (is_done(response) or is_gone(response)):
+            raise await self._requests.error(response, "DELETE", path)
+        return "is_resent" in response.extensions
 
     async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Return a record as the gateway has it, owned or not; None if it does not exist."""
         path = _path(key)
-        reply = await self._requests.request("GET", path)
-        if is_gone(reply) or is_disabled(reply):
+        response = await self._requests.request("GET", path)
+        if is_gone(response) or is_disabled(response):
             return None
-        if reply.status_code >= 300:
-            raise await self._requests.error_of_read(reply, path)
-        parse = partial(record_of, key.kind, reply.content, self._controller)
-        found = await self._requests.aside(len(reply.content), parse)
+        if response.status_code >= 300:
+            raise await self._requests.error_of_read(response, path)
+        parse = partial(record_of, key.kind, response.content, self._controller)
+        found = await self._requests.aside(len(response.content), parse)
         if found is None:
-            raise await self._requests.error_of_read(reply, path)
+            raise await self._requests.error_of_read(response, path)
         return found
 
     async def probe(self) -> None:
         """List the smallest page of routes, which requires a valid key and a working etcd behind the gateway."""
-        reply = await self._requests.request("GET", "routes?page=1&page_size=10")
-        if await self._is_emptied(reply):
+        response = await self._requests.request("GET", "routes?page=1&page_size=10")
+        if await self._is_emptied(response):
             return
-        if reply.status_code >= 300:
-            raise await self._requests.error_of_read(reply, "routes")
-        if not (reply.is_cut and begins_list(reply.content)):
-            next(bodies_of("routes", reply.content, self._requests.fields), None)  # raises if it is not a list
+        if response.status_code >= 300:
+            raise await self._requests.error_of_read(response, "routes")
+        if not (response.extensions.get("is_cut") and begins_list(response.content)):
+            next(bodies_of("routes", response.content, self._requests.fields), None)  # raises if it is not a list
 
     async def read(self, path: str) -> bytes:
         """Return the response for a path that is not a record, such as `plugins/list`.
@@ -171,12 +175,12 @@ class AdminClient:
         Raises:
             GatewayError: There was no response, or an error.
         """
-        reply = await self._requests.request("GET", path)
-        if reply.status_code >= 300:
-            raise await self._requests.error(reply, "GET", path)
-        if reply.is_cut:
+        response = await self._requests.request("GET", path)
+        if response.status_code >= 300:
+            raise await self._requests.error(response, "GET", path)
+        if response.extensions.get("is_cut"):
             raise GatewayUnavailable(f"GET {path}: the answer is larger than {LARGEST_ANSWER // 2**20} MiB", sent=False)
-        return reply.content
+        return response.content
 
     async def validate(self, records: Sequence[Record]) -> dict[RecordKey, str]:
         """Return the records that the gateway would reject, each with its error; nothing is written.
@@ -196,11 +200,11 @@ class AdminClient:
         for record in records:
             by_kind.setdefault(record.key.kind, []).append(record)
         document = {kind: [_validated(record) for record in kept] for kind, kept in by_kind.items()}
-        reply = await self._requests.request("POST", VALIDATE, canonical(document))
-        if is_done(reply) or reply.status_code == HTTPStatus.NOT_FOUND:
+        response = await self._requests.request("POST", VALIDATE, canonical(document))
+        if is_done(response) or response.status_code == HTTPStatus.NOT_FOUND:
             return {}
-        if (errors := rejections_in(reply)) is None:
-            raise await self._requests.error(reply, "POST", VALIDATE)
+        if (errors := rejections_in(response)) is None:
+            raise await self._requests.error(response, "POST", VALIDATE)
         rejected = [(by_kind[kind][index], text) for kind, index, text in errors if index < len(by_kind.get(kind, ()))]
         return {record.key: scrub(text, record.body) for record, text in rejected}
 
@@ -212,9 +216,8 @@ class AdminClient:
         Raises:
             GatewayError: There was no response, or an error.
         """
-        reply = await self._list(kind)
-        found = () if reply is None else bodies_of(kind, reply.content, self._requests.fields)
-        return None if reply is None else dict(filter(None, found))
+        content = await self._list(kind)
+        return None if content is None else dict(filter(None, bodies_of(kind, content, self._requests.fields)))
 
     async def label(self, key: RecordKey, labels: Mapping[str, str]) -> None:
         """Add labels to a record; its other fields, including fields that the gateway never returns, stay unchanged.
@@ -223,9 +226,9 @@ class AdminClient:
             GatewayError: The request failed; gateways reject it for kinds without PATCH.
         """
         path = _path(key)
-        reply = await self._requests.request("PATCH", path, canonical({"labels": dict(labels)}))
-        if not is_done(reply):
-            raise await self._requests.error(reply, "PATCH", path)
+        response = await self._requests.request("PATCH", path, canonical({"labels": dict(labels)}))
+        if not is_done(response):
+            raise await self._requests.error(response, "PATCH", path)
 
     @property
     def version(self) -> str:
@@ -245,11 +248,11 @@ class AdminClient:
         foreign: set[RecordKey] = set()
         disabled: set[RecordKind] = set()
         for kind in kinds:
-            reply = await self._list_with_retry(kind)
-            if reply is None:
+            content = await self._list_with_retry(kind)
+            if content is None:
                 disabled.add(kind)
             else:
-                others = await self._sort(kind, reply.content, ledger, owned)
+                others = await self._sort(kind, content, ledger, owned)
                 if kind in UNLABELLED:
                     unclaimed |= others
                 else:
@@ -263,43 +266,44 @@ class AdminClient:
         """Close every connection."""
         await self._requests.transport.aclose()
 
-    async def _list_with_retry(self, kind: str) -> Reply | None:
-        """Return the list of a kind as `_list` does; repeat the request if the gateway replied with an error."""
-        try:
-            return await self._list(kind)
-        except GatewayUnavailable as error:
-            if not _has_failed(error):
-                raise
-        reply: Reply | None = await _relisting()(self._list, kind)
-        return reply
+    @retry(
+        retry=retry_if_exception(_has_failed),
+        stop=stop_after_attempt(RELISTS),
+        wait=wait_random(0, RELIST_PAUSE),
+        reraise=True,
+    )
+    async def _list_with_retry(self, kind: str) -> bytes | None:
+        """Return the list of a kind as `_list` does; repeat the request if the gateway responded with an error."""
+        return await self._list(kind)
 
-    async def _list(self, kind: str) -> Reply | None:
+    async def _list(self, kind: str) -> bytes | None:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
         try:
             async with asyncio.timeout(_LIST_TIMEOUT):
-                reply = await self._requests.send("GET", kind, limits=self._list_limits, most=self._largest_list)
+                limits, largest = self._list_limits, self._largest_list
+                response = await self._requests.send("GET", kind, limits=limits, largest=largest)
         except TimeoutError:
             raise GatewayUnavailable(f"GET {kind}: no complete list within {_LIST_TIMEOUT:g} s") from None
-        if reply.is_cut and reply.status_code < 300:
+        if response.extensions.get("is_cut") and response.status_code < 300:
             size, field = written_size(self._largest_list), self._requests.fields.largest_list
             why = f"the list is larger than {size}: increase {field} if the gateway is meant to have this many records"
             raise GatewayUnavailable(f"GET {kind}: {why}", sent=False)
-        self._version = reply.headers.get("Server", "")
-        self.date = reply.headers.get("Date", "")
-        if reply.status_code < 300:
-            return reply
-        if is_disabled(reply):
+        self._version = response.headers.get("Server", "")
+        self.date = response.headers.get("Date", "")
+        if response.status_code < 300:
+            return response.content
+        if is_disabled(response):
             return None
-        if await self._is_emptied(reply):
-            return reply._replace(content=_NO_RECORDS)
-        raise await self._requests.error_of_read(reply, kind)
+        if await self._is_emptied(response):
+            return _NO_RECORDS
+        raise await self._requests.error_of_read(response, kind)
 
-    async def _is_emptied(self, reply: Reply) -> bool:
+    async def _is_emptied(self, response: httpx.Response) -> bool:
         """Return whether a list is missing because etcd behind the gateway was emptied, with the prefix of every kind.
 
         A URL below the Admin API is answered in the same way, but has no list of plugins.
         """
-        return is_gone(reply) and (await self._requests.request("GET", "plugins/list")).status_code < 300
+        return is_gone(response) and (await self._requests.request("GET", "plugins/list")).status_code < 300
 
     async def _sort(
         self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, ObservedRecord]
@@ -341,20 +345,3 @@ def _validated(record: Record) -> FrozenJson:
 
 def _path(key: RecordKey) -> str:
     return f"{key.kind}/{quote(key.id, safe='')}"
-
-
-def _relisting() -> AsyncRetrying:
-    """Return the policy for repeating a list to which a gateway replied with 5xx and no Retry-After."""
-    from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random  # rarely needed
-
-    return AsyncRetrying(
-        retry=retry_if_exception(_has_failed),
-        stop=stop_after_attempt(RELISTS - 1),
-        wait=wait_random(0, RELIST_PAUSE),
-        reraise=True,
-    )
-
-
-def _has_failed(error: BaseException) -> bool:
-    """Return whether a gateway replied with an error that may be temporary."""
-    return isinstance(error, GatewayUnavailable) and (error.status or 0) >= 500 and error.retry_after is None

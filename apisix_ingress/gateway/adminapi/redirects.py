@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+import httpx
+
 from apisix_ingress.errors import GatewayRedirected
 from apisix_ingress.gateway.adminapi.admin_key import Fields
 from apisix_ingress.gateway.adminapi.error_text import scrub
-from apisix_ingress.gateway.adminapi.transport import Reply
 from apisix_ingress.model.admin_address import check_admin_url
 
 STATUSES = frozenset({301, 302, 303, 307, 308})
@@ -21,12 +22,12 @@ _EXAMPLE = "the address of the Admin API itself, as http://gateway:9180/apisix/a
 
 
 def redirected(
-    reply: Reply, method: str, path: str, url: str, fields: Fields, secret: str, *, sent: bool = False
+    response: httpx.Response, method: str, path: str, url: str, fields: Fields, secret: str, *, sent: bool = False
 ) -> GatewayRedirected:
     """Return the error for a redirect.
 
     Args:
-        reply: A reply with one of `STATUSES`.
+        response: A response with one of `STATUSES`.
         method: The method of the request.
         path: The requested path below the Admin API.
         url: The URL of the Admin API.
@@ -35,13 +36,13 @@ def redirected(
         sent: Whether an earlier copy of the request may have been carried out.
     """
     resource = path.partition("?")[0]
-    place = _place(reply.headers.get("Location", ""), f"{url}/{resource}")
+    place = _place(response.headers.get("Location", ""), f"{url}/{resource}")
     shown = scrub(place, None, secret)
     base = _base(place, resource) if shown == place else ""
     remedy = base if base and base != url else _EXAMPLE
     target = f"to {shown}" if shown else "without an address"
-    text = f"redirected {target} (HTTP {reply.status_code}), which is not followed: set {fields.url} to {remedy}"
-    return GatewayRedirected(f"{method} {resource}: {text}", status=reply.status_code, sent=sent)
+    text = f"redirected {target} (HTTP {response.status_code}), which is not followed: set {fields.url} to {remedy}"
+    return GatewayRedirected(f"{method} {resource}: {text}", status=response.status_code, sent=sent)
 
 
 def _place(location: str, asked: str) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_chain, wait_none, wait_random
 
 from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.admin_key import AdminKey, Fields
@@ -22,12 +23,9 @@ from apisix_ingress.gateway.adminapi.error_text import scrub
 from apisix_ingress.gateway.adminapi.redirects import STATUSES as REDIRECTS
 from apisix_ingress.gateway.adminapi.redirects import redirected
 from apisix_ingress.gateway.adminapi.responses import error_of, is_gone, is_strange, misplaced, refused_again, strange
-from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, HttpTransport, Limits, Reply, Request
+from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.tasks import in_daemon
-
-if TYPE_CHECKING:
-    from tenacity import AsyncRetrying
 
 T = TypeVar("T")
 
@@ -48,6 +46,7 @@ _NOT_SENT = (
     httpx.PoolTimeout,
     httpx.UnsupportedProtocol,
     httpx.LocalProtocolError,
+    httpx.InvalidURL,
 )
 # A larger record is processed in a thread, since that takes longer than a few milliseconds. Bytes.
 _SMALL = 16 * 1024
@@ -72,7 +71,7 @@ class RequestSender:
         key: AdminKey,
         *,
         timeout: float,
-        transport: HttpTransport,
+        transport: httpx.AsyncBaseTransport,
         user_agent: str,
         on_request: RequestHook,
         fields: Fields,
@@ -94,59 +93,68 @@ class RequestSender:
         other._headers = other._new_headers()
         return other
 
-    async def request(self, method: str, path: str, payload: bytes | None = None) -> Reply:
+    async def request(self, method: str, path: str, payload: bytes | None = None) -> httpx.Response:
         """Send a request that ends within the timeout.
 
         Raises:
-            GatewayError: There was no reply, or a write was repeated and then rejected.
+            GatewayError: There was no response, or a write was repeated and then rejected.
         """
         try:
             async with asyncio.timeout(self.timeout) as scope:
-                connect, deadline = self.timeout * CONNECT_SHARE, scope.when() or math.inf
+                connect = self.timeout * CONNECT_SHARE
                 # No read timeout: the timeout of the whole request limits it.
-                limits = Limits(connect=connect, write=self.timeout, pool=connect, deadline=deadline)
-                return await self.send(method, path, payload, limits=limits)
+                limits = httpx.Timeout(None, connect=connect, pool=connect)
+                return await self.send(method, path, payload, limits=limits, deadline=scope.when() or math.inf)
         except TimeoutError:
             error = GatewayUnavailable(f"{method} {path}: no response within {self.timeout:g} s")
             raise self._placed(error, f"{method} {path}") from None
 
     async def send(
-        self, method: str, path: str, payload: bytes | None = None, *, limits: Limits, most: int = LARGEST_ANSWER
-    ) -> Reply:
+        self,
+        method: str,
+        path: str,
+        payload: bytes | None = None,
+        *,
+        limits: httpx.Timeout,
+        deadline: float = math.inf,
+        largest: int = LARGEST_ANSWER,
+    ) -> httpx.Response:
         """Send a request within some limits; repeat it if the admin key that was rejected has been replaced.
 
         Raises:
-            GatewayError: There was no reply, or a write was repeated and then rejected.
+            GatewayError: There was no response, or a write was repeated and then rejected.
         """
         sent_with = self._headers
-        call = Request(method, f"{self.url}/{path}", self._headers_of(payload), payload, limits, most)
-        reply = await self._send(call, path)
-        if reply.status_code in (401, 403):
+        extensions = {"timeout": limits.as_dict(), "deadline": deadline, "largest": largest}
+        response = await self._send(method, path, payload, extensions)
+        if response.status_code in (401, 403):
             self.key.refresh()  # another request may have done so since this one was sent
             self._headers = self._new_headers()
             if self._headers != sent_with:
-                call = call._replace(headers=self._headers_of(payload))
-                reply = await self._send(call, path, resent=reply.resent)
-        if reply.resent:
-            self._check_repeated(reply, method, path)
-        return reply
+                response = await self._send(method, path, payload, extensions)
+        if "cut_off" in extensions:
+            response.extensions["is_resent"] = True
+            self._check_repeated(response, method, path)
+        return response
 
-    async def error(self, reply: Reply, method: str, path: str, record: Record | None = None) -> GatewayError:
-        """Return the error for a reply that is not the expected one."""
-        if reply.status_code in REDIRECTS:
-            return self._redirected(reply, method, path)
+    async def error(
+        self, response: httpx.Response, method: str, path: str, record: Record | None = None
+    ) -> GatewayError:
+        """Return the error for a response that is not the expected one."""
+        if response.status_code in REDIRECTS:
+            return self._redirected(response, method, path)
         what = f"{method} {path}"
-        make = strange if method != "GET" and is_strange(reply) else error_of
+        make = strange if method != "GET" and is_strange(response) else error_of
         body, size = (record.body, len(record.payload)) if record else (None, 0)
-        make_it = partial(make, reply, what, self.fields, body, self.key.secret)
+        make_it = partial(make, response, what, self.fields, body, self.key.secret)
         return self._placed(await self.aside(size, make_it), what)
 
-    async def error_of_read(self, reply: Reply, path: str) -> GatewayError:
-        """Return the error for an error reply to a GET of records; a 404 means that the address is wrong."""
-        if reply.status_code < 300:
-            strange_reply = strange(reply, f"GET {path}", self.fields, None, self.key.secret)
-            return self._placed(strange_reply, f"GET {path}")
-        return misplaced(reply, self.url, self.fields) or await self.error(reply, "GET", path)
+    async def error_of_read(self, response: httpx.Response, path: str) -> GatewayError:
+        """Return the error for an error response to a GET of records; a 404 means that the address is wrong."""
+        if response.status_code < 300:
+            error = strange(response, f"GET {path}", self.fields, None, self.key.secret)
+            return self._placed(error, f"GET {path}")
+        return misplaced(response, self.url, self.fields) or await self.error(response, "GET", path)
 
     async def aside(self, size: int, work: Callable[[], T]) -> T:
         """Process a record of `size` bytes: in a thread, one at a time, if it would block the event loop for long."""
@@ -155,49 +163,61 @@ class RequestSender:
         async with self._thread:
             return await in_daemon(work, name="admin-large")
 
-    async def _send(self, call: Request, path: str, *, resent: bool = False) -> Reply:
-        """Send a request, and repeat it if it was cut off; `resent`: an earlier copy was cut off already."""
+    async def _send(self, method: str, path: str, payload: bytes | None, extensions: dict[str, Any]) -> httpx.Response:
+        """Send a request, and repeat it if it was cut off."""
         try:
-            try:
-                reply = await self._attempt(call, path)
-            except _CUT_OFF:
-                resent = True
-                # Constructing the policy takes longer than a write, so it is used only in this rare case.
-                reply = await _resending()(self._attempt, call, path)
-        except httpx.RequestError as error:
+            return await self._attempt(method, path, payload, extensions)
+        except (httpx.RequestError, httpx.InvalidURL) as error:
             # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
             error.__traceback__ = None
-            raise self._no_reply(error, f"{call.method} {path}", call.limits, resent=resent) from error
-        return reply._replace(resent=True) if resent else reply
+            raise self._no_response(error, f"{method} {path}", extensions) from error
 
-    async def _attempt(self, call: Request, path: str) -> Reply:
+    @retry(
+        # A GET, PUT or DELETE that was cut off is repeated; all three are idempotent.
+        retry=retry_if_exception_type(_CUT_OFF),
+        stop=stop_after_attempt(1 + RESENDS),
+        wait=wait_chain(wait_none(), wait_random(0, 0.05)),
+        reraise=True,
+    )
+    async def _attempt(
+        self, method: str, path: str, payload: bytes | None, extensions: dict[str, Any]
+    ) -> httpx.Response:
         loop, status = asyncio.get_running_loop(), None
         began = loop.time()
         try:
-            reply = await self.transport.send(call)
-            status = reply.status_code
-            return reply
+            request = httpx.Request(
+                method, f"{self.url}/{path}", headers=self._headers, content=payload, extensions=extensions
+            )
+            response = await self.transport.handle_async_request(request)
+            await response.aread()
+            status = response.status_code
+            return response
+        except _CUT_OFF:
+            extensions["cut_off"] = True
+            raise
         finally:
-            self._on_request(call.method, path, status, loop.time() - began)
+            self._on_request(method, path, status, loop.time() - began)
 
-    def _no_reply(self, error: httpx.RequestError, what: str, limits: Limits, *, resent: bool) -> GatewayError:
-        """Return the error for a request without a reply."""
-        sent, text = resent or not isinstance(error, _NOT_SENT), scrub(str(error), None, self.key.secret)
-        if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+    def _no_response(self, error: Exception, what: str, extensions: Mapping[str, Any]) -> GatewayError:
+        """Return the error for a request without a response."""
+        sent, text = (
+            "cut_off" in extensions or not isinstance(error, _NOT_SENT),
+            scrub(str(error), None, self.key.secret),
+        )
+        if isinstance(error, httpx.ReadTimeout):
             # The wording of a request that ends by its own limit.
-            seconds = limits.read if isinstance(error, httpx.ReadTimeout) else limits.write
-            text = f"no response within {seconds or self.timeout:g} s"
+            text = f"no response within {extensions['timeout']['read'] or self.timeout:g} s"
         else:
             what = f"{what}: {type(error).__name__}"
         return self._placed(GatewayUnavailable(f"{what}: {text or 'no response'}", sent=sent), what)
 
-    def _check_repeated(self, reply: Reply, method: str, path: str) -> None:
+    def _check_repeated(self, response: httpx.Response, method: str, path: str) -> None:
         """Raise if a write was repeated and then rejected: its first copy may have been carried out nevertheless."""
-        if method == "GET" or reply.status_code < 300 or (method == "DELETE" and is_gone(reply)):
+        if method == "GET" or response.status_code < 300 or (method == "DELETE" and is_gone(response)):
             return
-        if reply.status_code in REDIRECTS:
-            raise self._redirected(reply, method, path, sent=True)
-        raise refused_again(reply, f"{method} {path}", self.fields)
+        if response.status_code in REDIRECTS:
+            raise self._redirected(response, method, path, sent=True)
+        raise refused_again(response, f"{method} {path}", self.fields)
 
     def _placed(self, error: GatewayError, what: str) -> GatewayError:
         """Set the cause of an error that concerns the whole cluster: the address instead of the request."""
@@ -208,27 +228,12 @@ class RequestSender:
             error.cause = f"{place}: {text}"
         return error
 
-    def _redirected(self, reply: Reply, method: str, path: str, *, sent: bool = False) -> GatewayError:
-        return redirected(reply, method, path, self.url, self.fields, self.key.secret, sent=sent)
+    def _redirected(self, response: httpx.Response, method: str, path: str, *, sent: bool = False) -> GatewayError:
+        return redirected(response, method, path, self.url, self.fields, self.key.secret, sent=sent)
 
-    def _headers_of(self, payload: bytes | None) -> tuple[tuple[str, str], ...]:
-        return self._headers if payload is None else (*self._headers, ("Content-Length", str(len(payload))))
-
-    def _new_headers(self) -> tuple[tuple[str, str], ...]:
-        # Replies are not decompressed, and without this header a proxy may compress them.
+    def _new_headers(self) -> httpx.Headers:
+        # Responses are not decompressed, and without this header a proxy may compress them.
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent}
         if self.key.secret:
             headers["X-API-KEY"] = self.key.secret
-        return tuple(headers.items())
-
-
-def _resending() -> AsyncRetrying:
-    """Return the policy for repeating a GET, PUT or DELETE that was cut off; all three are idempotent."""
-    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random  # rarely needed
-
-    return AsyncRetrying(
-        retry=retry_if_exception_type(_CUT_OFF),
-        stop=stop_after_attempt(RESENDS),
-        wait=wait_random(0, 0.05),
-        reraise=True,
-    )
+        return httpx.Headers(headers)

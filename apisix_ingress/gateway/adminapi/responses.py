@@ -1,4 +1,4 @@
-"""Interprets replies of the Admin API: lists become observed records, errors become exceptions."""
+"""Interprets responses of the Admin API: lists become observed records, errors become exceptions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+import httpx
 import orjson
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.admin_key import Fields
 from apisix_ingress.gateway.adminapi.error_text import message_of, scrub
 from apisix_ingress.gateway.adminapi.list_parser import NoList, items_of
-from apisix_ingress.gateway.adminapi.transport import Reply
 from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
 from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -27,7 +27,7 @@ _UNSUPPORTED = "Unsupported resource type"
 _NO_ETCD = "has no healthy etcd endpoint available"
 _IN_USE = "is still using it now"
 _GONE = "not found"
-# Fields that a reply to a successful write does not have.
+# Fields that a response to a successful write does not have.
 _OF_NO_WRITE = frozenset({"error_msg", "error", "message", "list"})
 _HELD_BY: tuple[tuple[RecordKind, TextPattern], ...] = (
     ("global_rules", TextPattern(r"already exists in global rule with id '?([^'\s]+)")),
@@ -46,40 +46,42 @@ _DIGITS = 9
 _UNTOUCHED = frozenset({425, 429})
 
 
-def is_done(reply: Reply) -> bool:
+def is_done(response: httpx.Response) -> bool:
     """Return whether the Admin API confirms that it carried out a write: an object that does not describe an error."""
-    if not 200 <= reply.status_code < 300:
+    if not 200 <= response.status_code < 300:
         return False
-    document = _object_in(reply.content)
+    document = _object_in(response.content)
     return document is not None and _OF_NO_WRITE.isdisjoint(document)
 
 
-def is_gone(reply: Reply) -> bool:
+def is_gone(response: httpx.Response) -> bool:
     """Return whether the Admin API reports that a record does not exist; a 404 of another server is ignored."""
-    if reply.status_code != HTTPStatus.NOT_FOUND:
+    if response.status_code != HTTPStatus.NOT_FOUND:
         return False
-    return _GONE in str((_object_in(reply.content) or {}).get("message")).lower()
+    return _GONE in str((_object_in(response.content) or {}).get("message")).lower()
 
 
-def is_strange(reply: Reply) -> bool:
-    """Return whether a reply to a write is not from an Admin API: success without a record, or another server's 404."""
-    if reply.status_code == HTTPStatus.NOT_FOUND:
-        return not is_gone(reply) and not is_disabled(reply)
-    return reply.status_code < 300
+def is_strange(response: httpx.Response) -> bool:
+    """Return whether a response to a write is not from an Admin API: no record, or the 404 of another server."""
+    if response.status_code == HTTPStatus.NOT_FOUND:
+        return not is_gone(response) and not is_disabled(response)
+    return response.status_code < 300
 
 
-def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str) -> GatewayError:
-    """Return the error for an error reply.
+def error_of(
+    response: httpx.Response, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
+) -> GatewayError:
+    """Return the error for an error response.
 
     Args:
-        reply: The reply.
+        response: The response.
         what: The request, e.g. `PUT routes/1a2b`.
         fields: The names of the settings, for remedies.
         body: What was sent; its sensitive values are masked.
         secrets: Other texts to mask.
     """
-    status = reply.status_code
-    plain = message_of(reply.content, status)
+    status = response.status_code
+    plain = message_of(response.content, status)
     text = scrub(plain, body, *secrets)
     if status in (401, 403):
         return _unauthorized(status, text, fields)
@@ -88,7 +90,7 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
             f"{what}: HTTP {status}: {text}",
             status=status,
             sent=status not in _UNTOUCHED,
-            retry_after=_seconds(reply.headers.get("Retry-After")),
+            retry_after=_seconds(response.headers.get("Retry-After")),
         )
     if status == 400 and _NO_ETCD in text:
         return GatewayUnavailable(f"{what}: {text}", status=status, sent=False)
@@ -104,11 +106,11 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
 
 
 def strange(
-    reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
+    response: httpx.Response, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
 ) -> GatewayUnavailable:
-    """Return the error for a reply to a write that is not from an Admin API; the write may have been carried out."""
-    status = reply.status_code
-    text = scrub(message_of(reply.content, status), body, *secrets)
+    """Return the error for a response to a write that is not from an Admin API; the write may have been carried out."""
+    status = response.status_code
+    text = scrub(message_of(response.content, status), body, *secrets)
     repeated = f" ({text})" if text != f"HTTP {status}" else ""
     message = f"{what}: HTTP {status}, but the response is not from an Admin API{repeated}: check {fields.url}"
     return GatewayUnavailable(message, status=status)
@@ -120,16 +122,16 @@ def _holder(text: str) -> RecordKey | None:
     return next((RecordKey(kind, match[1]) for kind, match in found if match), None)
 
 
-def refused_again(reply: Reply, what: str, fields: Fields) -> GatewayUnavailable | GatewayUnauthorized:
+def refused_again(response: httpx.Response, what: str, fields: Fields) -> GatewayUnavailable | GatewayUnauthorized:
     """Return the error for a write that was cut off, repeated and rejected: the first copy may have been carried out.
 
     So the error concerns the cluster, not the body; the next attempt shows whether the body is rejected.
     """
-    status = reply.status_code
+    status = response.status_code
     if status in (401, 403):
         return _unauthorized(status, "when a write was repeated", fields, sent=True)
     message = f"{what}: HTTP {status} when it was repeated after no response"
-    return GatewayUnavailable(message, status=status, retry_after=_seconds(reply.headers.get("Retry-After")))
+    return GatewayUnavailable(message, status=status, retry_after=_seconds(response.headers.get("Retry-After")))
 
 
 def _unauthorized(status: int, text: str, fields: Fields, *, sent: bool = False) -> GatewayUnauthorized:
@@ -140,24 +142,26 @@ def _unauthorized(status: int, text: str, fields: Fields, *, sent: bool = False)
     return GatewayUnauthorized(f"the gateway rejects the admin key ({text}): {remedy}", status=status, sent=sent)
 
 
-def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:
+def misplaced(response: httpx.Response, url: str, fields: Fields) -> GatewayRejected | None:
     """Return the error for a list with status 404: the server at the URL is not an Admin API."""
-    if reply.status_code != HTTPStatus.NOT_FOUND:
+    if response.status_code != HTTPStatus.NOT_FOUND:
         return None
     example = "http://gateway:9180/apisix/admin"
     return GatewayRejected(404, f"no Admin API at {url}: {fields.url} must end with its path, for example {example}")
 
 
-def is_disabled(reply: Reply) -> bool:
+def is_disabled(response: httpx.Response) -> bool:
     """Return whether the gateway does not serve the requested kind."""
-    text = message_of(reply.content, reply.status_code)
-    return (reply.status_code == 404 and _UNSUPPORTED in text) or (reply.status_code == 400 and STREAM_DISABLED in text)
+    text = message_of(response.content, response.status_code)
+    return (response.status_code == 404 and _UNSUPPORTED in text) or (
+        response.status_code == 400 and STREAM_DISABLED in text
+    )
 
 
-def rejections_in(reply: Reply) -> list[tuple[str, int, str]] | None:
-    """Return what is wrong with a document of records: kind, index in its list, error; None for any other reply."""
-    errors = (_object_in(reply.content) or {}).get("errors")
-    if reply.status_code != HTTPStatus.BAD_REQUEST or not isinstance(errors, list):
+def rejections_in(response: httpx.Response) -> list[tuple[str, int, str]] | None:
+    """Return what is wrong with a document of records: kind, index in its list, error; None for any other response."""
+    errors = (_object_in(response.content) or {}).get("errors")
+    if response.status_code != HTTPStatus.BAD_REQUEST or not isinstance(errors, list):
         return None
     named = [error for error in errors if isinstance(error, dict) and isinstance(error.get("index"), int)]
     return [(str(each.get("resource_type")), each["index"], str(each.get("error"))) for each in named]
@@ -172,11 +176,11 @@ def records_of(
 
 
 def record_of(kind: RecordKind, content: bytes, controller: str) -> ObservedRecord | None:
-    """Return the record in a reply to a GET of one record; None if there is none.
+    """Return the record in a response to a GET of one record; None if there is none.
 
     Args:
         kind: Its kind.
-        content: The reply.
+        content: The response.
         controller: The controller whose records have `ours` set.
     """
     document = _object_in(content) or {}
@@ -194,7 +198,7 @@ def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, 
 
     Args:
         kind: The path of the list; it may be a kind that this program never writes.
-        content: The reply.
+        content: The response.
         fields: The names of the settings, for remedies.
 
     Raises:

@@ -1,17 +1,23 @@
-"""The HTTP transport to gateways, on aiohttp: with 16 requests in flight several times as fast as httpx's transport.
+"""The HTTP transport to gateways: a transport of httpx on aiohttp's session, several times as fast as httpx's own.
 
-Every failure is mapped to the exception that httpx's transport raises, because callers derive from its class whether a
-write may have been carried out. Requests and replies are plain dataclasses: constructing those of httpx takes as long
-as sending them. Nothing here knows the Admin API, and nothing is retried.
+Every failure is the exception that httpx's transport raises, because callers derive from its class whether a write may
+have been carried out. Nothing here knows the Admin API, and nothing is repeated: the session would repeat a request on
+a closed connection, but only after errors of aiohttp.
+
+Extensions of a request, besides `timeout`: `deadline`, the loop time in seconds after which it is not sent, and
+`largest`, the bytes that are read of a successful response. The response is complete, and its extension `is_cut` is
+true if the body was longer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any
 
 import aiohttp
 import httpx
@@ -19,93 +25,39 @@ from yarl import URL
 
 from apisix_ingress.gateway.adminapi.tls import TlsContext
 from apisix_ingress.runtime.connection_errors import unreachable
-from apisix_ingress.runtime.raw_http import RawConnection, RawRequest, WriteStalled
+from apisix_ingress.runtime.http_responses import finish
 
 LARGEST_ERROR = 64 * 1024
 """Bytes that are read of an error response; the rest is not read."""
 
 LARGEST_ANSWER = 8 * 2**20
-"""Bytes of any other reply except lists: a written record, or the schemas of all plugins."""
+"""Bytes of any other response except lists: a written record, or the schemas of all plugins."""
 
 # Seconds that an idle connection is kept: well below the keep-alive timeout of gateways (nginx: 60).
 _KEEPALIVE = 15.0
-_Errors = tuple[tuple[tuple[type[Exception], ...], type[httpx.TransportError]], ...]
-
-
-class Limits(NamedTuple):
-    """Seconds that parts of a request may take; None: no limit.
-
-    Attributes:
-        deadline: Loop time in seconds after which the request is not sent.
-    """
-
-    connect: float | None = None
-    read: float | None = None
-    write: float | None = None
-    pool: float | None = None
-    deadline: float = math.inf
-
-
-class Request(NamedTuple):
-    """A request; `payload` None: no body. At most `most` bytes of a successful reply are read."""
-
-    method: str
-    url: str
-    headers: Sequence[tuple[str, str]]
-    payload: bytes | None
-    limits: Limits
-    most: int = LARGEST_ANSWER
-
-
-class Reply(NamedTuple):
-    """A reply; header names are case-insensitive.
-
-    Attributes:
-        resent: Whether this replies to a second copy of the request: the first one was cut off.
-        is_cut: Whether the body exceeds the limit; `content` is its beginning.
-    """
-
-    status_code: int
-    content: bytes
-    headers: Mapping[str, str]
-    resent: bool = False
-    is_cut: bool = False
-
-
-class HttpTransport(Protocol):
-    """Sends requests; implemented by `AiohttpTransport`."""
-
-    async def send(self, call: Request) -> Reply:
-        """Send a request and read the reply up to its limit; raises httpx.TransportError."""
-
-    async def aclose(self) -> None:
-        """Close every connection."""
-
-
-class _TooLate(Exception):
-    """The deadline of a request passed before it was sent."""
+# Bytes of a body that are written at once, and that are kept of one that is too long.
+_PIECE = _KEPT = 64 * 1024
+_DEADLINE = ContextVar("deadline", default=math.inf)
 
 
 # The first match is used: most of aiohttp's exceptions inherit from several others.
-_ERRORS: _Errors = (
-    ((_TooLate,), httpx.PoolTimeout),
-    ((aiohttp.ConnectionTimeoutError,), httpx.ConnectTimeout),
-    ((WriteStalled,), httpx.WriteTimeout),
-    ((TimeoutError,), httpx.ReadTimeout),
-    ((aiohttp.ClientConnectorError,), httpx.ConnectError),
-    ((aiohttp.InvalidURL,), httpx.UnsupportedProtocol),
+_ERRORS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], type[httpx.TransportError]], ...] = (
+    (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout),
+    (TimeoutError, httpx.ReadTimeout),
+    (aiohttp.ClientConnectorError, httpx.ConnectError),
+    ((aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError), httpx.UnsupportedProtocol),
     ((aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError), httpx.RemoteProtocolError),
-    ((aiohttp.ClientResponseError,), httpx.RemoteProtocolError),
+    (aiohttp.ClientResponseError, httpx.RemoteProtocolError),
     ((aiohttp.ClientError, OSError), httpx.ReadError),
-    ((ValueError,), httpx.LocalProtocolError),
+    (ValueError, httpx.LocalProtocolError),
 )
 
 
-class AiohttpTransport:
+class AiohttpTransport(httpx.AsyncBaseTransport):
     """Sends requests over one pool of connections, which the first request opens.
 
-    The deadline of a request is checked in the step that writes it: a process that was frozen must not send a write
-    that it was about to send, because another replica may lead by now.
+    The deadline of a request is checked before a connection is requested, when it was obtained, and before each piece
+    of the body: a process that was frozen must not send a write, because another replica may lead by now.
 
     Args:
         connections: The maximum number of requests in flight; others wait, up to the pool timeout.
@@ -113,89 +65,130 @@ class AiohttpTransport:
     """
 
     def __init__(self, *, connections: int, tls: TlsContext | None = None) -> None:
-        self._slots = asyncio.Semaphore(connections)
+        self._connections = connections
         self._tls = tls
-        self._connector: aiohttp.TCPConnector | None = None
-        self._connection: RawConnection | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._pool: _Pool | None = None
 
-    async def send(self, call: Request) -> Reply:
-        """Send a request and read the reply up to its limit.
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and read the response up to its limit.
 
         Raises:
-            httpx.TransportError: The one that httpx's transport raises; ReadTimeout, ReadError, WriteTimeout and
-                RemoteProtocolError mean that the request may have been carried out.
+            httpx.TransportError: The one that httpx's transport raises; ReadTimeout, ReadError and RemoteProtocolError
+                mean that the request may have been carried out.
         """
-        await self._take_slot(call.limits.pool)
+        deadline = request.extensions.get("deadline", math.inf)
+        token = _DEADLINE.set(deadline)
         try:
-            return await self._exchange(call, call.limits)
-        except Exception as error:
-            if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-                self._pool().clear_dns_cache()  # the name may resolve to another address by now
-            raise _kind_of(error)(_text_of(error)) from error
+            with _errors_of_httpx():
+                check_deadline(deadline)
+                return await self._exchange(request, await request.aread(), deadline)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            if self._pool is not None:
+                self._pool.clear_dns_cache()  # the name may resolve to another address by now
+            raise
         finally:
-            self._slots.release()
+            _DEADLINE.reset(token)
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._connector is not None:
-            await self._connector.close()
+        if self._session is not None:
+            await self._session.close()
 
-    async def _take_slot(self, seconds: float | None) -> None:
-        if not self._slots.locked():
-            await self._slots.acquire()
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await self._slots.acquire()
-        except TimeoutError as error:
-            raise httpx.PoolTimeout("no connection became available") from error
-
-    async def _exchange(self, call: Request, limits: Limits) -> Reply:
-        url = URL(call.url, encoded=True)
-        if url.scheme not in ("http", "https") or not url.raw_host:
-            raise aiohttp.InvalidURL(url)
-        _check(limits.deadline)
-        if self._connection is None:
-            self._connection = RawConnection(self._pool())
-        tls = self._tls.get() if self._tls and url.scheme == "https" else True
-        request = RawRequest(
-            call.method,
-            url,
-            call.headers,
-            call.payload or b"",
-            timeout=_timeout(limits.connect, limits.read),
-            stall=limits.write,
-            check=lambda: _check(limits.deadline),
+    async def _exchange(self, request: httpx.Request, body: bytes, deadline: float) -> httpx.Response:
+        response = await self._opened().request(
+            request.method,
+            URL(str(request.url), encoded=True),
+            headers=request.headers.multi_items(),
+            data=_pieces(body, deadline) if body else None,
+            timeout=_timeout(**request.extensions.get("timeout", {})),
+            ssl=self._tls.get() if self._tls and request.url.scheme == "https" else True,
+            allow_redirects=False,
         )
-        answer = await self._connection.send(request, tls, lambda status: _most(call, status))
-        return Reply(answer.head.code, answer.body, answer.head.headers, is_cut=answer.is_cut)
+        try:
+            largest = request.extensions.get("largest", LARGEST_ANSWER) if response.status < 300 else LARGEST_ERROR
+            content, is_cut = await _read(response, largest)
+        finally:
+            finish(response)
+        # Without this header, httpx would decompress the body, to any size.
+        headers = [(name, value) for name, value in response.raw_headers if name.lower() != b"content-encoding"]
+        return httpx.Response(response.status, headers=headers, content=content, extensions={"is_cut": is_cut})
 
-    def _pool(self) -> aiohttp.TCPConnector:
-        if self._connector is None:
-            self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE)
-        return self._connector
-
-
-def _most(call: Request, status: int) -> int:
-    return call.most if status < 300 else LARGEST_ERROR
-
-
-def _kind_of(error: Exception) -> type[httpx.TransportError]:
-    for classes, kind in _ERRORS:
-        if isinstance(error, classes):
-            return kind
-    raise error
-
-
-def _text_of(error: Exception) -> str:
-    return unreachable(error, "tls.ca_file and the host name") or str(error) or type(error).__name__
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._pool = _Pool(limit=self._connections, keepalive_timeout=_KEEPALIVE)
+            cookies, middlewares = aiohttp.DummyCookieJar(), (_not_repeated,)
+            self._session = aiohttp.ClientSession(
+                connector=self._pool, cookie_jar=cookies, auto_decompress=False, middlewares=middlewares
+            )
+        return self._session
 
 
-def _check(deadline: float) -> None:
+class _Pool(aiohttp.TCPConnector):
+    """A pool that checks the deadline of a request and the connection before the request is written."""
+
+    async def connect(self, *args: Any, **kwargs: Any) -> aiohttp.connector.Connection:
+        """Return a connection on which the request can be sent in the same step."""
+        connection = await super().connect(*args, **kwargs)
+        try:
+            # An unsolicited response on an idle connection, such as a 408, would be read as the one to this request.
+            if connection.protocol is None or connection.protocol.should_close:
+                raise aiohttp.ClientConnectionResetError("the server sent a response before the request")
+            check_deadline(_DEADLINE.get())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+async def _not_repeated(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Send a request; its errors are no longer those after which the session repeats it."""
+    with _errors_of_httpx():
+        return await handler(request)
+
+
+async def _pieces(body: bytes, deadline: float) -> AsyncIterator[bytes]:
+    """Yield the body; each piece is requested when the previous one was accepted."""
+    for start in range(0, len(body), _PIECE):
+        check_deadline(deadline)
+        yield body[start : start + _PIECE]
+
+
+async def _read(response: aiohttp.ClientResponse, largest: int) -> tuple[bytes, bool]:
+    """Return a body and False; if it is longer than `largest`, its beginning and True."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > largest:
+            return bytes(body[: min(largest, _KEPT)]), True
+    return bytes(body), False
+
+
+@contextmanager
+def _errors_of_httpx() -> Iterator[None]:
+    try:
+        yield
+    except httpx.TransportError:
+        raise
+    except Exception as error:
+        # The session wraps an exception of the body's iterator. A gateway ignores a request without its whole body.
+        if isinstance(error.__cause__, httpx.PoolTimeout):
+            raise error.__cause__ from None
+        text = unreachable(error, "tls.ca_file and the host name") or str(error) or type(error).__name__
+        kind = next((kind for classes, kind in _ERRORS if isinstance(error, classes)), None)
+        if kind is None:
+            raise
+        raise kind(text) from error
+
+
+def check_deadline(deadline: float) -> None:
+    """Raise httpx.PoolTimeout, which means that nothing was sent, if the loop time has passed `deadline`."""
     if asyncio.get_running_loop().time() > deadline:
-        raise _TooLate("the deadline passed before the request was sent")
+        raise httpx.PoolTimeout("the deadline passed before the request was sent")
 
 
 @lru_cache(maxsize=8)
-def _timeout(connect: float | None, read: float | None) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(sock_connect=connect, sock_read=read)
+def _timeout(
+    connect: float | None = None, read: float | None = None, write: float | None = None, pool: float | None = None
+) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, connect=pool, sock_connect=connect, sock_read=read)

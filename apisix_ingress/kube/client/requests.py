@@ -1,13 +1,11 @@
 """Sends requests to the API server and keeps the credentials fresh.
 
-Status writes and Events use the connection pool of the session, but not the session: it takes more CPU time than the
-exchange. A watch reuses the connection of its list. `api` interprets responses.
+A watch reuses the connection of its list. `api` interprets responses.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,16 +16,14 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import orjson
 import structlog
-from yarl import URL
 
 from apisix_ingress import __version__
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credentials import Access, Credentials
-from apisix_ingress.kube.client.rest_config import RestConfig, open_session, proxy_of
-from apisix_ingress.model.formats.patterns import ValuePattern
+from apisix_ingress.kube.client.rest_config import RestConfig, open_session
 from apisix_ingress.model.secrets.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.raw_http import RawConnection, RawRequest
+from apisix_ingress.runtime.http_responses import finish
 
 log = structlog.get_logger()
 
@@ -44,10 +40,6 @@ _HEADERS = {
     "User-Agent": f"apisix-ingress/{__version__}",
 }
 _JSON = {"Content-Type": "application/json"}
-_PLAIN_URL = ValuePattern(r"https?://[a-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._-]+)+(?:\?[A-Za-z0-9._=&-]*)?")
-"""A URL that needs no quoting, and without a dot after a slash no normalizing."""
-_NEVER_RESENT = frozenset({"POST", "PATCH"})
-"""Methods that are sent without aiohttp's session, which sends others again if an idle connection was closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +75,6 @@ class _Client:
         self._config = config
         self._session = open_session(config)
         self._options = _options(config)
-        is_plain = not self._options and not proxy_of(config)
-        self._raw = RawConnection(self._session.connector) if self._session.connector and is_plain else None
         self._active = 0
         self._retired = False
 
@@ -103,13 +93,11 @@ class _Client:
 
     async def fetch(self, access: Access, request: Request) -> Reply:
         """Send a request and read its response."""
-        if self._raw is not None and request.method in _NEVER_RESENT:
-            return await _sent_raw(self._raw, access, request)
         response = await self.open(access, request)
         try:
             return Reply(response.status, response.headers, await response.read())
         finally:
-            _finish(response)
+            finish(response)
 
     def is_for(self, access: Access) -> bool:
         """Return whether `access` has the same server and TLS identity."""
@@ -205,7 +193,7 @@ class Transport:
             try:
                 yield response
             finally:
-                _finish(response)
+                finish(response)
         finally:
             await client.leave()
 
@@ -285,29 +273,6 @@ class Transport:
             log.warning("credentials.unreadable", reason=reason, remedy="the previous credentials stay in use")
 
 
-async def _sent_raw(connection: RawConnection, access: Access, request: Request) -> Reply:
-    """Send a request over a connection of the pool, whose TLS settings apply."""
-    is_connected, timeout = False, request.timeout
-
-    def connected() -> None:
-        nonlocal is_connected
-        is_connected = True
-
-    address = _url(access, request)
-    # Quoting takes a twentieth of the CPU time of a status, and nearly all URLs need none.
-    url = URL(address, encoded=_PLAIN_URL.fits(address) and "/." not in address)
-    headers, data = [*_headers(access, request).items()], orjson.dumps(request.body)
-    raw = RawRequest(request.method, url, headers, data, timeout=timeout, stall=None, check=connected)
-    try:
-        async with asyncio.timeout(timeout.total):
-            answer = await connection.send(raw, True, lambda status: sys.maxsize)
-    except TimeoutError as error:
-        if is_connected:
-            raise
-        raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {url.host}") from error
-    return Reply(answer.head.code, answer.head.headers, answer.body)
-
-
 def _url(access: Access, request: Request) -> str:
     return f"{access.config.host}{request.path}{_quoted(tuple(request.query)) if request.query else ''}"
 
@@ -322,20 +287,6 @@ def _headers(access: Access, request: Request) -> dict[str, str]:
     if access.authorization:
         headers["Authorization"] = access.authorization
     return headers
-
-
-def _finish(response: aiohttp.ClientResponse) -> None:
-    """Return the connection to the pool if the body was read to its end, else abort it.
-
-    Closing a TLS connection waits up to 30 s for the peer's close_notify. A watch that the client leaves does not need
-    that.
-    """
-    if response.content.at_eof():
-        response.release()
-        return
-    if response.connection is not None and response.connection.transport is not None:
-        response.connection.transport.abort()
-    response.close()
 
 
 def _reason(error: Exception) -> str:

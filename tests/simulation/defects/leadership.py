@@ -29,7 +29,7 @@ def _() -> Any:
 
 @defect("a frozen request is sent late")
 def _() -> Any:
-    return instead(transport, "_check", lambda deadline: None)
+    return instead(transport, "check_deadline", lambda deadline: None)
 
 
 @defect("lease expiry uses the wall clock")

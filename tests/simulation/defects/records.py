@@ -41,7 +41,7 @@ def _() -> Any:
 
 @defect("the rejection of a retry is applied to the first attempt too")
 def _() -> Any:
-    return instead(RequestSender, "_check_repeated", lambda self, reply, method, path: None)
+    return instead(RequestSender, "_check_repeated", lambda self, response, method, path: None)
 
 
 @defect("records that may be overwritten late are not checked again")

@@ -1,7 +1,6 @@
-"""The network between processes and simulated gateways: it replaces `RawConnection`.
+"""The network between processes and simulated gateways: it replaces `AiohttpTransport`.
 
-It delays, loses, repeats and cuts off requests; `gateway` processes them. It is below `AiohttpTransport`, so the client
-and the transport are the real ones.
+It delays, loses, repeats and cuts off requests; `gateway` processes them. The client above it is the real one.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import aiohttp
+import httpx
 import orjson
 
-from apisix_ingress.runtime.raw_http import RawRequest
+from apisix_ingress.gateway.adminapi import transport
 from tests.simulation.loop import PROCESS, Process, running_loop
 from tests.simulation.servers.gateway import ADMIN_KEY, Body, SimGateway
-from tests.simulation.servers.network import refused
 
 GIVEN_UP_SECONDS = 5.0
 """Seconds after which a write is given up (`sync.timeout`)."""
@@ -27,8 +25,8 @@ GIVEN_UP_SECONDS = 5.0
 Trap = Callable[[Process, str, SimGateway, str], bool]
 
 
-class SimConnection:
-    """Replaces `RawConnection` in every process.
+class SimTransport(httpx.AsyncBaseTransport):
+    """Replaces `AiohttpTransport` in every process.
 
     Args:
         gateways: By host.
@@ -40,40 +38,41 @@ class SimConnection:
         self._gateways = gateways
         self._trap = trap
 
-    async def send(self, request: RawRequest, *_: object) -> SimAnswer:
-        """Send a request and return the reply.
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return the response.
 
-        Raises: aiohttp.ClientError, TimeoutError: There was no reply.
+        Raises: httpx.TransportError: There was no response.
         """
+        transport.check_deadline(request.extensions["deadline"])
         reply = await self._exchange(request)
-        return SimAnswer(SimHead(reply.status, reply.headers), reply.body)
+        return httpx.Response(reply.status, headers=reply.headers, content=reply.body)
 
-    async def _exchange(self, request: RawRequest) -> SimReply:
-        method, url = request.method, request.target
-        process, gateway = PROCESS.get(), self._gateways[url.host or ""]
+    async def _exchange(self, request: httpx.Request) -> SimReply:
+        method, url = request.method, request.url
+        process, gateway = PROCESS.get(), self._gateways[url.host]
         loop = asyncio.get_running_loop()
         if gateway.fault.is_down:
             await asyncio.sleep(0.001)
-            raise refused(gateway.name)
+            raise httpx.ConnectError(f"cannot connect to {gateway.name}:80: Connection refused")
         if gateway.rng.random() < 0.2:
             await asyncio.sleep(0.002 * gateway.rng.random())
-        path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
+        path = url.raw_path.decode().removeprefix("/apisix/admin/")
         if method != "GET":
             gateway.check_key(process, path)
         if self._trap(process, "connect", gateway, method):
             await asyncio.sleep(0)
-        request.check()
+        transport.check_deadline(request.extensions["deadline"])
         reply: asyncio.Future[SimReply] = loop.create_future()
-        is_known = {name.lower(): value for name, value in request.headers}.get("x-api-key") == ADMIN_KEY
-        call = _Call(method, path, request.body, (process.name, process.terms), process, is_known, loop.time())
+        is_known = request.headers.get("X-API-KEY") == ADMIN_KEY
+        call = _Call(method, path, request.content, (process.name, process.terms), process, is_known, loop.time())
         self._send(gateway, call, reply)
         self._trap(process, "sent", gateway, method)
         try:
-            async with asyncio.timeout(request.timeout.sock_read):
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
                 answer = await reply
         except TimeoutError:
-            raise aiohttp.SocketTimeoutError from None
-        except aiohttp.ServerDisconnectedError:
+            raise httpx.ReadTimeout("Timeout on reading data from socket") from None
+        except httpx.RemoteProtocolError:
             gateway.cut_at[process, path] = loop.time()
             raise
         gateway.note_key(process, answer.status)
@@ -136,33 +135,16 @@ class _Call:
 
 @dataclass(slots=True, frozen=True)
 class SimReply:
-    """A response for `AiohttpTransport`."""
+    """A response in flight."""
 
     status: int
     body: bytes
     headers: ClassVar[Mapping[str, str]] = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
 
 
-@dataclass(slots=True, frozen=True)
-class SimHead:
-    """The head of a response of `RawConnection`."""
-
-    code: int
-    headers: Mapping[str, str]
-
-
-@dataclass(slots=True, frozen=True)
-class SimAnswer:
-    """A response of `RawConnection`."""
-
-    head: SimHead
-    body: bytes
-    is_cut: bool = False
-
-
 def _reset(reply: asyncio.Future[SimReply]) -> None:
     if not reply.done():
-        reply.set_exception(aiohttp.ServerDisconnectedError())
+        reply.set_exception(httpx.RemoteProtocolError("Server disconnected"))
 
 
 def _deliver(reply: asyncio.Future[SimReply], answer: SimReply) -> None:

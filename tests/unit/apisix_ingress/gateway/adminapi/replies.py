@@ -11,7 +11,6 @@ from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
-from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import HttpxCarrier
 
 Handler = Callable[[httpx.Request], httpx.Response]
 Call = Callable[[AdminClient], Awaitable[object]]
@@ -24,7 +23,7 @@ def make_backend(
     handler: Handler, *, key: AdminKey | None = None, timeout: float = 5.0, fields: Fields = SETTINGS
 ) -> AdminClient:
     key = key or AdminKey(lambda: SecretStr("sesame-key"))
-    url, transport = "http://gateway/apisix/admin", HttpxCarrier(httpx.MockTransport(handler))
+    url, transport = "http://gateway/apisix/admin", httpx.MockTransport(handler)
     return AdminClient(url, key, controller="apisix-ingress", timeout=timeout, transport=transport, fields=fields)
 
 

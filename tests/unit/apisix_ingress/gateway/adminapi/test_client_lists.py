@@ -13,7 +13,6 @@ from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.model.records import comparable
 from tests.unit.apisix_ingress.gateway.adminapi.replies import OFF, Call, Handler, item, listing, make_backend, replying
-from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import HttpxCarrier
 
 OURS = owner_labels("apisix-ingress")
 
@@ -138,7 +137,7 @@ async def test_a_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("apisix_ingress.gateway.adminapi.client._LIST_TIMEOUT", 0.01)
     key = AdminKey(lambda: SecretStr("sesame-key"))
-    transport = HttpxCarrier(httpx.MockTransport(drip))
+    transport = httpx.MockTransport(drip)
     backend = AdminClient("http://gateway", key, controller="apisix-ingress", timeout=5.0, transport=transport)
     with pytest.raises(GatewayUnavailable, match="no complete list within"):
         async with asyncio.timeout(5):

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import SecretStr
 
@@ -12,7 +13,7 @@ from apisix_ingress.gateway.adminapi import request_sender
 from apisix_ingress.gateway.adminapi.admin_key import Fields
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.gateway.adminapi.responses import error_of
-from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, LARGEST_ERROR, AiohttpTransport, Limits, Request
+from apisix_ingress.gateway.adminapi.transport import LARGEST_ERROR, AiohttpTransport
 from tests.factories import make_record
 from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import pouring, serving
 
@@ -40,9 +41,10 @@ def backend(url: str, largest_list: int = 2**20) -> AdminClient:
 async def test_an_endless_response_is_cut_off(payload: bytes | None, status: int, want: int) -> None:
     async with asyncio.timeout(BOUND), serving(pouring(ENDLESS % status, CHUNK)) as url:
         transport = AiohttpTransport(connections=1)
-        got = await transport.send(Request("PUT" if payload else "GET", url, (), payload, Limits(), LARGEST_ANSWER))
+        request = httpx.Request("PUT" if payload else "GET", url, content=payload)
+        got = await transport.handle_async_request(request)
         await transport.aclose()
-    assert (got.status_code, got.is_cut, got.content) == (status, True, b"x" * want)
+    assert (got.status_code, got.extensions["is_cut"], got.content) == (status, True, b"x" * want)
 
 
 async def test_a_response_of_the_maximum_size_is_complete() -> None:
@@ -50,8 +52,8 @@ async def test_a_response_of_the_maximum_size_is_complete() -> None:
     async with asyncio.timeout(BOUND), serving(pouring(head, PIECE, 8)) as url:
         transport = AiohttpTransport(connections=1)
         for most, is_cut in ((8 * len(PIECE), False), (8 * len(PIECE) - 1, True)):
-            got = await transport.send(Request("GET", url, (), None, Limits(), most))
-            assert (got.is_cut, len(got.content)) == (is_cut, 65536 if is_cut else 8 * len(PIECE))
+            got = await transport.handle_async_request(httpx.Request("GET", url, extensions={"largest": most}))
+            assert (got.extensions["is_cut"], len(got.content)) == (is_cut, 65536 if is_cut else 8 * len(PIECE))
         await transport.aclose()
 
 

@@ -18,7 +18,6 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
 from tests.unit.apisix_ingress.gateway.adminapi.replies import make_backend
-from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import HttpxCarrier
 from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import OK, Behaviour, read_request, serving
 from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
@@ -120,7 +119,7 @@ async def test_write_cut_off_and_then_redirected_may_have_been_carried_out() -> 
             raise cut.pop()
         return httpx.Response(307, headers={"Location": "https://gw/routes/1a2b"})
 
-    carrier = HttpxCarrier(httpx.MockTransport(handle))
+    carrier = httpx.MockTransport(handle)
     key = AdminKey(lambda: SecretStr(KEY))
     with pytest.raises(GatewayRedirected) as caught:
         await AdminClient("http://g", key, controller="c", timeout=5.0, transport=carrier).put(make_record(ROUTE))

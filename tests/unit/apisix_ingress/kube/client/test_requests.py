@@ -15,7 +15,6 @@ from trustme import CA
 from apisix_ingress.kube.client.credentials import Kubeconfig
 from apisix_ingress.kube.client.requests import REREAD_SECONDS, Request, Transport
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
-from apisix_ingress.runtime.raw_http import RawConnection
 from tests.fakes.clock import FakeClock
 
 HOST = "127.0.0.1"
@@ -126,30 +125,6 @@ async def test_a_patch_uses_the_connections_of_other_requests_and_their_credenti
         assert (await transport.fetch(Request("GET", "/c", LIMITS))).body == b"{}\n"
         await transport.close()
     assert server.heads == [["GET /a", "PATCH /b?fieldManager=x", "GET /c"]]
-
-
-async def test_a_patch_without_a_response_differs_from_an_unsent_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    async def connect_slowly(*_: object) -> None:
-        await asyncio.sleep(60)
-
-    request = Request("PATCH", "/a", aiohttp.ClientTimeout(total=0.05), body={})
-    async with await asyncio.start_server(stay_silent, HOST, 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        transport = make_transport(tmp_path, {"server": f"http://{HOST}:{port}"})
-        await transport.open()
-        with pytest.raises(TimeoutError) as sent:
-            await transport.fetch(request)
-        monkeypatch.setattr(RawConnection, "_connect", connect_slowly)
-        with pytest.raises(aiohttp.ConnectionTimeoutError):
-            await transport.fetch(request)
-        await transport.close()
-    assert not isinstance(sent.value, aiohttp.ClientError)
 
 
 async def test_no_request_uses_the_previous_server_while_its_connections_close(

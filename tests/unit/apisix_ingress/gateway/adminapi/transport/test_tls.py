@@ -11,7 +11,6 @@ import trustme
 from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.adminapi.transport import AiohttpTransport
 from tests.fakes.clock import FakeClock
-from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import CarriedTransport
 from tests.unit.apisix_ingress.gateway.adminapi.transport.clients import answer, outcome
 from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import serving
 
@@ -43,7 +42,7 @@ async def test_certificate_of_a_stranger_is_a_connect_error(tmp_path: Path) -> N
     tls = TlsContext(TlsFiles(), clock=FakeClock())
     async with (
         serving(answer, files.server()) as url,
-        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+        httpx.AsyncClient(transport=AiohttpTransport(connections=1, tls=tls)) as ours,
         httpx.AsyncClient(trust_env=False) as theirs,
     ):
         got = [await outcome(client, "PUT", url) for client in (ours, theirs)]
@@ -64,7 +63,7 @@ async def test_a_rejected_certificate_is_reported_with_its_location(
     tls = TlsContext(TlsFiles(ca_file=str(files.ca_file) if trusted else ""), clock=FakeClock())
     async with (
         serving(answer, files.server()) as url,
-        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+        httpx.AsyncClient(transport=AiohttpTransport(connections=1, tls=tls)) as ours,
     ):
         url = url.replace("127.0.0.1", name)
         with pytest.raises(httpx.ConnectError) as caught:
@@ -79,7 +78,7 @@ async def test_trusted_certificate_is_accepted(tmp_path: Path, trusting: TlsFile
     tls = TlsContext(trusting or TlsFiles(ca_file=str(files.ca_file)), clock=FakeClock())
     async with (
         serving(answer, files.server()) as url,
-        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+        httpx.AsyncClient(transport=AiohttpTransport(connections=1, tls=tls)) as ours,
     ):
         assert await outcome(ours, "PUT", url) == "200"
 
@@ -97,7 +96,7 @@ async def test_replaced_client_certificate_is_used_without_a_restart(tmp_path: P
 
     async with (
         serving(note_serial, files.server(asks=True)) as url,
-        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+        httpx.AsyncClient(transport=AiohttpTransport(connections=1, tls=tls)) as ours,
     ):
         assert await outcome(ours, "PUT", url) == "200"
         files.pair_file.write_text("half a file")
