@@ -16,6 +16,7 @@ from aiohttp import WSMsgType, web
 T = TypeVar("T")
 CALL_TIMEOUT = 10.0
 MAX_BODY = 64 * 1024 * 1024
+ENDLESS_INTERVAL = 0.1
 TURNS = 5
 """More loop iterations than asyncio needs from accepting a connection to calling its protocol."""
 
@@ -25,7 +26,8 @@ class EchoServers:
 
     Every method may be called in any thread. A response is JSON that repeats the request, with the pod's name in
     `X-Pod`. `/status/503` responds with that status, `/delay/0.5` half a second later, a WebSocket on `/ws…` echoes
-    every message.
+    every message. `/endless` responds until the client closes its connection, `/unfinished` with the number of these
+    responses.
     """
 
     def __init__(self) -> None:
@@ -116,6 +118,18 @@ def make_app(pod: str) -> web.Application:
     async def name_the_pod(_request: web.Request, response: web.StreamResponse) -> None:
         response.headers["X-Pod"] = pod
 
+    unfinished: list[web.Request] = []
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        unfinished.append(request)
+        try:
+            return await _endless(request)
+        finally:
+            unfinished.remove(request)
+
+    async def count(_request: web.Request) -> web.Response:
+        return web.Response(text=str(len(unfinished)))
+
     async def echo(request: web.Request) -> web.Response:
         await asyncio.sleep(float(request.match_info.get("seconds", "0")))
         answer = {"pod": pod, **await _repeat(request)}
@@ -130,8 +144,18 @@ def make_app(pod: str) -> web.Application:
     app.on_response_prepare.append(name_the_pod)
     app.router.add_route("*", "/status/{code:[2-5][0-9][0-9]}", echo)
     app.router.add_route("*", r"/delay/{seconds:\d+(\.\d+)?}", echo)
+    app.router.add_get("/endless", endless)
+    app.router.add_get("/unfinished", count)
     app.router.add_route("*", "/{path:.*}", echo_or_websocket)
     return app
+
+
+async def _endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b".")
+        await asyncio.sleep(ENDLESS_INTERVAL)
 
 
 async def _repeat(request: web.Request) -> dict[str, object]:

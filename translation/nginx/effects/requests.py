@@ -14,6 +14,7 @@ from translation.nginx.effects.protection.access import reads_addresses
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.headers import (
     ADDRESS,
+    CONNECTION,
     FORWARDED,
     GROUPS,
     INVALID,
@@ -27,7 +28,8 @@ from translation.nginx.tables.values import python_pattern, size
 from translation.plugins.rewrites import whole_rewrite
 
 _PORTS = {"http": "80", "https": "443"}
-_REMOVED = ("Proxy", "X-Forwarded-For")
+_REMOVED = ("Proxy", "X-Forwarded-For", "HTTP2-Settings")
+"""Without the last one, no backend accepts an upgrade to HTTP/2: a connection past the guards of its other paths."""
 
 NAMED = TextPattern(r"\$\{?[a-zA-Z_]")
 """A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
@@ -75,7 +77,7 @@ def _own_headers(site: Site) -> dict[str, str]:
 
 
 def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
-    """Return the functions that drop or pass on headers because of characters in their names, or of their number.
+    """Return the functions that replace Connection, and drop or pass on headers by their names or their number.
 
     Args:
         site: The location.
@@ -85,7 +87,8 @@ def header_names(site: Site, *, trusts: bool) -> tuple[Function, ...]:
     drops = trusts and not config.flag("enable-underscores-in-headers") and config.flag("ignore-invalid-headers")
     counting = (Function(MANY, {}),) if reads_addresses(site) else ()
     dropping = (Function(UNDERSCORES, {}),) if drops else ()
-    return (*counting, *dropping, *(() if config.flag("ignore-invalid-headers") else (Function(INVALID, {}),)))
+    passing = () if config.flag("ignore-invalid-headers") else (Function(INVALID, {}),)
+    return (Function(CONNECTION, {}), *counting, *dropping, *passing)
 
 
 def host_header(site: Site) -> tuple[Function, ...]:

@@ -23,10 +23,8 @@ PASS = """return function(conf, ctx)
         local is_framed = answer.headers["Content-Length"] or answer.headers["Transfer-Encoding"]
         repeat
             local chunk, err = answer.body_reader(65536)
-            if chunk then
-                ngx.print(chunk)
-                ngx.flush(true)
-            elseif err and is_framed then
+            local is_sent = not chunk or ngx.print(chunk) and ngx.flush(true)
+            if not is_sent or err and is_framed then
                 answer.client:close()
                 return ngx.exit(ngx.ERROR)
             end
@@ -36,7 +34,10 @@ PASS = """return function(conf, ctx)
     ngx.exit(ngx.HTTP_OK)
 end
 """
-"""Forwards the response that a function has received from a backend."""
+"""Forwards the response that a function has received from a backend, until the client closes its connection.
+
+nginx keeps each chunk that it cannot send, and reads the list of them for every further one.
+"""
 
 _AFTER_LIMITS = 1000
 """The priority of functions that run before the request to the backend: requests are counted before they are

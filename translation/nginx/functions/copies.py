@@ -6,6 +6,10 @@ from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.destinations import LEADS_ELSEWHERE
 from translation.nginx.functions.raw_headers import RAW_HEADERS
 
+MOST = 256
+MOST_BYTES = 64 * 1024 * 1024
+"""Copies that a worker of a gateway sends at the same time, and the sum of their bodies."""
+
 MIRROR = f"""local core = require("apisix.core")
 local http = require("resty.http")
 local DROPPED = {{["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true,
@@ -40,8 +44,14 @@ local function body_of()
     return body
 end
 {LEADS_ELSEWHERE}
-local function copy(premature, uri, base, request)
-    if premature then return end
+local function reserved(bytes)
+    local copies = package.loaded["ingress_nginx.copies"] or {{count = 0, bytes = 0}}
+    package.loaded["ingress_nginx.copies"] = copies
+    if copies.count >= {MOST} or copies.bytes + bytes > {MOST_BYTES} then return nil end
+    copies.count, copies.bytes = copies.count + 1, copies.bytes + bytes
+    return function() copies.count, copies.bytes = copies.count - 1, copies.bytes - bytes end
+end
+local function send(uri, base, request)
     local client = http.new()
     if leads_elsewhere(client, uri, base) then
         core.log.error("mirror-target: the request changes the destination of its copy: no copy is sent")
@@ -51,6 +61,12 @@ local function copy(premature, uri, base, request)
     local answer, err = client:request_uri(uri, request)
     if not answer then core.log.warn("mirror-target: ", err) end
 end
+local function copy(premature, release, ...)
+    local ok, err = true, nil
+    if not premature then ok, err = pcall(send, ...) end
+    release()
+    if not ok then core.log.error("mirror-target: ", err) end
+end
 return function(conf, ctx)
     if ctx.ingress_nginx_refused then return end
     local want = conf.{FIELD}.mirror
@@ -58,8 +74,15 @@ return function(conf, ctx)
     if want.with_query and ctx.var.args then uri = uri .. "?" .. ctx.var.args end
     headers["Host"], headers["Connection"] = want.host, "close"
     local body = want.with_body and body_of() or nil
-    ngx.timer.at(0, copy, uri, want.base, {{method = ctx.var.request_method, headers = headers, body = body,
-        version = 1.0, keepalive = false, ssl_verify = false}})
+    local release = reserved(#(body or ""))
+    if not release then return core.log.warn("mirror-target: too many copies are being sent: this one is not") end
+    local request = {{method = ctx.var.request_method, headers = headers, body = body, version = 1.0,
+        keepalive = false, ssl_verify = false}}
+    if not ngx.timer.at(0, copy, release, uri, want.base, request) then release() end
 end
 """
-"""Sends a copy of the request as the client sent it, concurrently with the request; the response is discarded."""
+"""Sends a copy of the request as the client sent it, concurrently with the request; the response is discarded.
+
+A client need not wait for a copy, so that a slow target would let a few clients take all connections and the memory
+of a worker: copies beyond `MOST` or `MOST_BYTES` are not sent.
+"""

@@ -13,6 +13,18 @@ end
 """
 """Sets the headers with the address of the client for a gRPC backend."""
 
+CONNECTION = """local core = require("apisix.core")
+return function(conf, ctx)
+    if ctx.var.http_connection then
+        core.request.set_header(ctx, "Connection", ctx.var.http_upgrade and "upgrade" or nil)
+    end
+end
+"""
+"""Replaces the header Connection as nginx does: with `enable_websocket`, a gateway passes on that of the client.
+
+A client could list headers in it that the next proxy removes, such as the name of the user or the client's address.
+"""
+
 GROUPS = f"""local core = require("apisix.core")
 return function(conf, ctx)
     local groups = ctx.proxy_rewrite_regex_uri_captures or {{}}

@@ -8,6 +8,7 @@ from translation.nginx.functions.guards import COOKIES, GUARD
 from translation.nginx.functions.headers import (
     ADDRESS,
     ANSWERS,
+    CONNECTION,
     FORWARDED,
     GROUPS,
     INVALID,
@@ -25,6 +26,7 @@ TEXTS = frozenset(
         ADDRESS,
         ANSWERS,
         BACKEND_TLS,
+        CONNECTION,
         COOKIES,
         EMPTY,
         FORWARDED,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from apisix_ingress.model.formats.patterns import TextPattern
+from translation.nginx.functions.copies import MIRROR, MOST, MOST_BYTES
 from translation.nginx.functions.texts import TEXTS
 
 SEARCHES = TextPattern(r""":(?:g?match|gsub|find)\("((?:[^"\\]|\\.)*)"(, 1, true)?""")
@@ -39,3 +40,17 @@ def test_reviewed_patterns_are_in_use() -> None:
 def test_functions_read_all_headers() -> None:
     """Without a number, a gateway returns the first hundred, but sends all of them to the backend."""
     assert [text for text in TEXTS if "request.headers(" in text or "get_headers()" in text] == []
+
+
+def test_a_response_is_read_until_its_client_has_gone() -> None:
+    """A function that ignored the result would read an endless response, and keep all of it, without a client."""
+    sends = [line for text in TEXTS for line in text.splitlines() if "ngx.print(" in line or "ngx.flush(" in line]
+
+    assert sends
+    assert [line for line in sends if " = " not in line] == []
+
+
+def test_work_that_continues_after_its_request_is_limited() -> None:
+    """A client waits for its request, but not for a timer."""
+    assert [text for text in TEXTS if "ngx.timer." in text] == [MIRROR]
+    assert f"copies.count >= {MOST} or copies.bytes + bytes > {MOST_BYTES}" in MIRROR

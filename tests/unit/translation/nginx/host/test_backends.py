@@ -134,7 +134,7 @@ def test_a_grpc_backend_gets_the_address_of_the_client() -> None:
 
     early = [body["plugins"]["serverless-pre-function"]["functions"] for body in got if body.get("upstream_id")]
     assert early
-    assert all("X-Forwarded-For" in each[0] and "X-Real-IP" in each[0] for each in early)
+    assert all("X-Forwarded-For" in each[1] and "X-Real-IP" in each[1] for each in early)
 
 
 NO_SERVICE = "Service shop/web does not exist; create it or correct the name"

@@ -9,7 +9,7 @@ import pytest
 from apisix_ingress.model.json import FrozenJson
 from tests.unit.translation.nginx.host.bodies import TRUSTING, asking, config, functions, redirecting, routes, status
 from tests.unit.translation.nginx.objects import ingress, translated
-from translation.nginx.functions.headers import INVALID, MANY, UNDERSCORES
+from translation.nginx.functions.headers import CONNECTION, INVALID, MANY, UNDERSCORES
 
 
 def set_headers(body: FrozenJson) -> set[str]:
@@ -95,14 +95,14 @@ def test_headers_with_an_underscore_are_dropped_where_a_header_is_trusted(object
     got_allowed = [body for body in routes(translated(*objects, allowed)) if body.get("upstream_id")]
 
     assert got
-    assert all(functions(body)[0] == UNDERSCORES for body in got)
+    assert all(functions(body)[1] == UNDERSCORES for body in got)
     assert not any(UNDERSCORES in functions(body) for body in got_allowed)
 
 
 def test_invalid_header_names_are_passed_on_request() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix")), config(ignore_invalid_headers="false")))
 
-    assert [functions(body) for body in got if body.get("upstream_id")] == [[INVALID]] * 2
+    assert [functions(body) for body in got if body.get("upstream_id")] == [[CONNECTION, INVALID]] * 2
 
 
 @pytest.mark.parametrize("key", ["use_forwarded_headers", "enable_real_ip"])
@@ -111,5 +111,5 @@ def test_the_number_of_headers_is_limited_if_one_of_them_has_the_address_of_the_
 
     got = [functions(body) for body in routes(translated(listed, config(**{key: "true"}))) if body.get("upstream_id")]
 
-    assert [each[0] for each in got] == [MANY, MANY]
+    assert [each[1] for each in got] == [MANY, MANY]
     assert not any(MANY in functions(body) for body in routes(translated(listed)))

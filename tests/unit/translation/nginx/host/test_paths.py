@@ -8,6 +8,7 @@ from apisix_ingress.model.keys import IndexKey, ObjectKey
 from tests.unit.translation.nginx.host.bodies import functions, redirecting, routes, status
 from tests.unit.translation.nginx.objects import ingress, translated
 from translation.core.options import Options
+from translation.nginx.functions.headers import CONNECTION
 
 
 def test_without_the_setting_an_nginx_ingress_yields_no_record() -> None:
@@ -131,8 +132,11 @@ def test_a_further_path_changes_no_route_of_another_path(regex: str) -> None:
     assert [record.key for record in before.records if bodies.get(record.key) != record.body] == []
 
 
-def test_a_plain_path_has_no_function() -> None:
-    assert not any(map(functions, routes(translated(ingress("web", ("/", "Prefix"))))))
+def test_a_plain_path_only_replaces_the_header_connection() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"))))
+
+    assert [functions(body) for body in got] == [[CONNECTION]] * 2
+    assert all("HTTP2-Settings" in body["plugins"]["proxy-rewrite"]["headers"]["remove"] for body in got)
 
 
 def test_a_redirect_to_the_trailing_slash_has_hsts_for_https_and_no_cors_headers() -> None:

@@ -12,8 +12,9 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.secrets.fields import place_of
 from apisix_ingress.model.secrets.redaction import masked
-from tests.unit.translation.nginx.host.bodies import SECRET, config, routes, status
+from tests.unit.translation.nginx.host.bodies import SECRET, config, functions, routes, status
 from tests.unit.translation.nginx.objects import OPTIONS, ingress, translated
+from translation.nginx.functions.guards import GUARD
 
 
 def test_a_path_without_working_protection_results_in_503() -> None:
@@ -130,8 +131,8 @@ def test_satisfy_any_lets_listed_addresses_in_and_asks_the_others() -> None:
 
     first = [body for body in got if ["remote_addr", "ipmatch", ["192.0.2.0/24"]] in body.get("vars", [])]
     assert first
-    assert not any("serverless-pre-function" in body["plugins"] for body in first)
-    assert any("serverless-pre-function" in body["plugins"] for body in got if body not in first)
+    assert not any(GUARD in functions(body) for body in first)
+    assert any(GUARD in functions(body) for body in got if body not in first)
     assert all(body["priority"] > rest["priority"] for body in first[:1] for rest in got if rest not in first)
 
 

@@ -10,6 +10,7 @@ import pytest
 from apisix_ingress.diagnostics.collect.offline import Outcome
 from tests.unit.translation.nginx.native.written import kinds, notes, served, written
 from tests.unit.translation.nginx.objects import ingress, translated
+from translation.nginx.functions.headers import CONNECTION
 
 CASES: dict[str, list[dict[str, Any]]] = {
     "a prefix": [ingress("web", ("/foo", "Prefix"))],
@@ -73,6 +74,8 @@ def routes(outcome: Outcome) -> list[dict[str, Any]]:
 def _of_request(plugins: dict[str, Any], uri: str, scheme: str) -> dict[str, Any]:
     """Return the plugins that have an effect for a path and a scheme, with the path in redirects."""
     found = dict(plugins)
+    if found.get("serverless-pre-function", {}).get("functions") == [CONNECTION]:
+        del found["serverless-pre-function"]  # Manifests cannot contain it.
     rewrite = found.get("response-rewrite", {})
     if rewrite.get("vars") == [["scheme", "==", "https"]]:
         found["response-rewrite"] = {name: each for name, each in rewrite.items() if name != "vars"}

@@ -1,0 +1,80 @@
+"""A client that closes its connection, or whose header Connection names other headers: what the gateway does then."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from e2e.attacks.installation import Tenants
+from e2e.cluster.client import wait_until
+
+TIMEOUT = 10.0
+CLIENTS = 20
+
+
+@pytest.fixture
+def real(tenants: Tenants) -> Tenants:
+    """Two tenants of a gateway that runs the functions of routes."""
+    if not tenants.installation.runs_lua:
+        pytest.skip(
+            "the development gateway runs no functions; tests/unit/translation/nginx/test_functions.py reads them"
+        )
+    return tenants
+
+
+@pytest.mark.parametrize(
+    "upgrade", ["", "Upgrade: websocket\r\n", "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"]
+)
+def test_a_client_does_not_have_headers_removed_behind_the_gateway(upgrade: str, real: Tenants) -> None:
+    """The next proxy would remove the headers that Connection lists, or accept a connection for all its paths."""
+    host = f"listed.{real.domain}"
+    real.apply(real.ingress("listed", host))
+    real.traffic.until(lambda answer: answer.pod == "web", host)
+    head = f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close, X-Real-IP, Upgrade, HTTP2-Settings\r\n{upgrade}\r\n"
+
+    headers = json.loads(sent(real, head))["headers"]
+
+    assert headers.get("connection", "") == ("upgrade" if upgrade else "")
+    assert "http2-settings" not in headers
+
+
+def test_a_response_ends_when_its_client_has_gone(real: Tenants) -> None:
+    host = f"endless.{real.domain}"
+    real.apply(real.ingress("endless", host, custom_http_errors="418"))
+    real.traffic.until(lambda answer: answer.pod == "web", host)
+
+    for _ in range(CLIENTS):
+        with socket.create_connection(real.traffic.address, timeout=TIMEOUT) as connection:
+            connection.sendall(f"GET /endless HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert b" 200 " in connection.recv(4096)
+
+    wait_until(lambda: unfinished(real, host), lambda count: count == 0, "the Pod to have no response unfinished")
+
+
+def test_copies_without_a_waiting_client_are_limited(real: Tenants) -> None:
+    host, target = f"copied.{real.domain}", real.victim.create("target")
+    real.apply(real.ingress("copied", host, mirror_target=target.url("/endless")))
+    real.traffic.until(lambda answer: answer.pod == "web", host)
+
+    for _ in range(600):
+        real.traffic.send(host)
+
+    with socket.create_connection((target.address, 80), timeout=TIMEOUT) as connection:
+        connection.sendall(b"GET /unfinished HTTP/1.0\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert 0 < int(answer.rpartition(b"\r\n")[2]) <= 256
+
+
+def unfinished(tenants: Tenants, host: str) -> int:
+    """Return the number of responses that the Pod has not finished."""
+    return int(tenants.traffic.send(host, "/unfinished").text)
+
+
+def sent(tenants: Tenants, head: str) -> bytes:
+    """Send a request as it is; return the body of the response."""
+    with socket.create_connection(tenants.traffic.address, timeout=TIMEOUT) as connection:
+        connection.sendall(head.encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    return answer.partition(b"\r\n\r\n")[2]
