@@ -24,8 +24,8 @@ PLUGIN_CONFIGS = (("apisix.apache.org", "ApisixPluginConfig"), ("apisix.apache.o
 def extend(draft: Builder, body: dict[str, Any], references: Sequence[LocalReference], path: str) -> list[Invalid]:
     """Add what filters refer to; if one of them cannot be used, requests get 500. Return the invalid references.
 
-    A record has one plugin config, so the plugins of several become plugins of the record; of two with the same name,
-    the later one is used. Plugins of other filters take precedence over both, as they do over a plugin config.
+    A record has one plugin config, so the plugins of several become plugins of the record. A later plugin replaces an
+    earlier one with the same name, and plugins of other filters replace both, as they do with a plugin config.
     """
     found = [_config(draft, each, path) for each in references]
     configs = [each for each in found if isinstance(each, CustomObject)]
