@@ -191,7 +191,7 @@ def _parts(options: Options, clusters: GatewayClusters) -> Parts:
 def _has_other_status(world: World, options: Options, key: ObjectKey) -> bool:
     """Return whether ingress-nginx writes the status of an Ingress: until `update_status` hands it over."""
     nginx, item = options.nginx, world.stores[key.kind].get(key)
-    if nginx is None or nginx.update_status or item is None:
+    if nginx is None or nginx.update_status or item is None or key.kind != "Ingress":
         return False
     from translation.nginx.sources import is_served
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from apisix_ingress.model.kinds.table import RESOURCES
 from crds.kinds import GROUP, KINDS, VERSION, Kind
 from crds.v2.common import Column
 
@@ -110,6 +111,25 @@ _STATUS: Schema = {
     },
 }
 
+_ADDRESSES: Schema = {
+    "description": "Where the gateways are reached, in the form of an Ingress; ExternalDNS reads it.",
+    "type": "object",
+    "properties": {
+        "ingress": {
+            "description": "An IP address or a host name each.",
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "hostname": {"description": "Host name.", "type": "string"},
+                    "ip": {"description": "IP address.", "type": "string"},
+                },
+            },
+            "x-kubernetes-list-type": "atomic",
+        }
+    },
+}
+
 
 def definition(kind: Kind) -> Schema:
     """Return the CustomResourceDefinition of one kind."""
@@ -155,11 +175,17 @@ def _object_schema(kind: Kind) -> Schema:
             "kind": {"description": f"{kind.name}.", "type": "string"},
             "metadata": {"type": "object"},
             "spec": spec,
-            "status": _STATUS,
+            "status": _status(kind),
         },
     }
     # If no field is required, a missing spec is the same as an empty one.
     return {**schema, "required": ["spec"]} if "required" in spec else schema
+
+
+def _status(kind: Kind) -> Schema:
+    if not RESOURCES[kind.name].addressed:
+        return _STATUS
+    return {**_STATUS, "properties": {**_STATUS["properties"], "loadBalancer": _ADDRESSES}}
 
 
 def spec_schema(kind: Kind) -> Schema:

@@ -1,4 +1,4 @@
-"""The addresses in the status of an Ingress: the configured ones, or the addresses of the gateways' Service.
+"""The addresses in the status of Ingresses and routes: the configured ones, or those of the gateways' Service.
 
 `kube.status.writer` writes them and leaves addresses of other controllers alone.
 """
@@ -22,7 +22,7 @@ class Addresses:
     """Computes `status.loadBalancer.ingress` on demand.
 
     Args:
-        world: Services, and the Ingresses of this controller.
+        world: Services, and the objects of this controller.
         publish_service: namespace/name of the Service in front of the gateways; `auto`: it is found; or empty.
         fixed: Addresses to publish instead.
         namespaces: Where the Service is searched for.
@@ -48,12 +48,12 @@ class Addresses:
         self._is_found = False
 
     def of(self, key: ObjectKey) -> list[JsonObject] | None:
-        """Return the desired addresses of an Ingress, or None to leave its status alone.
+        """Return the desired addresses of an object, or None to leave its status alone.
 
-        The list is empty for an Ingress of another controller. The status is left alone if no addresses are configured,
+        The list is empty for an object of another controller. The status is left alone if no addresses are configured,
         and until every kind was listed, as a Service that is missing before that may still exist.
         """
-        if RESOURCES[key.kind].status != "addresses" or not self._world.synced:
+        if not RESOURCES[key.kind].addressed or not self._world.synced:
             return None
         if not (self._fixed or self._target()):
             return None
@@ -62,7 +62,7 @@ class Addresses:
         return self.published() if key in self._world.reports else []
 
     def published(self) -> list[JsonObject]:
-        """Return the addresses for the Ingresses of this controller; empty until every kind was listed."""
+        """Return the addresses for the objects of this controller; empty until every kind was listed."""
         if self._fixed or not self._world.synced or (target := self._target()) is None:
             return self._fixed
         return published(self._world.stores["Service"].get(target))
@@ -75,7 +75,7 @@ class Addresses:
         return self._service
 
     def follow(self, wake: Callable[[ObjectKey], None]) -> None:
-        """Call `wake` for every Ingress of this controller when the Service changes."""
+        """Call `wake` for every object of this controller with addresses when the Service changes."""
 
         def changed(read: Read) -> None:
             before = self._service
@@ -83,7 +83,7 @@ class Addresses:
                 self._is_found = False
             if read == before or (not self._is_found and self._world.synced and self._target() != before):
                 for key in self._world.reports:
-                    if RESOURCES[key.kind].status in ("addresses", "document"):
+                    if RESOURCES[key.kind].addressed or RESOURCES[key.kind].status == "document":
                         wake(key)
 
         if self._service or self._searched:

@@ -1,4 +1,4 @@
-"""Writes conditions, and the addresses of Ingresses, to the status of objects.
+"""Writes conditions and the addresses of the gateways to the status of objects.
 
 Level-triggered: a key is queued, the desired status is computed, and only a difference from the API server's status is
 written. `schedule` decides when. Conditions of other clients and other fields of the status are kept: lists can only be
@@ -126,6 +126,7 @@ class StatusWriter:
         self._events = ConditionEvents(recorder, began=timestamp(clock.now()))
         self._refusals = RefusalLog()
         self._without_status: set[str] = set()
+        self._without_addresses: set[str] = set()
         self._running = self._flushing = False
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
@@ -145,11 +146,11 @@ class StatusWriter:
                 self.queue.add_after(key, delay)
 
     def review(self, published: Sequence[JsonObject]) -> None:
-        """Check Ingresses of other controllers that show our addresses: their class may have changed meanwhile.
+        """Check objects of other controllers that show our addresses: their class may have changed meanwhile.
 
         The field manager is not sufficient: another installation may use the same one. Its addresses differ.
         """
-        shows = [kind for kind, row in self._resources.items() if row.status == "addresses" and kind in self._stores]
+        shows = [kind for kind, row in self._resources.items() if row.addressed and kind in self._stores]
         for item in (item for kind in shows for item in self._stores[kind].values()) if published else ():
             if not self._wanted.addresses(item.meta.key) and are_equal(published, shown(item.status)):
                 self.queue.add(item.meta.key)
@@ -212,7 +213,8 @@ class StatusWriter:
         if self._resources[key.kind].status == "document":
             await self._document(term, self._resources[key.kind], item)
             return
-        wanted, addresses = self._wanted.condition(key), self._wanted.addresses(key)
+        wanted = self._wanted.condition(key)
+        addresses = None if key.kind in self._without_addresses else self._wanted.addresses(key)
         if wanted is not None and 0 < item.meta.generation < wanted.generation:
             # The object was deleted and created again, and the condition is about the deleted one. Written now, its
             # higher generation would outrank every later condition. The translation of the new object queues it again.
@@ -226,13 +228,12 @@ class StatusWriter:
             return
         term.check(self._timeout)
         held = await self._known.of(resource, item)
+        change: JsonObject = {}
+        if condition is not None and resource.status == "conditions":
+            change |= self._conditions(key, condition, held)
         if addresses is not None:
-            change = await self._balancer(resource, item.meta, addresses, wanted, held)
-        elif condition is not None and resource.status == "conditions":
-            change = self._conditions(key, condition, held)
-        else:
-            return
-        if change is not None:
+            change |= await self._balancer(resource, item.meta, addresses, wanted, held)
+        if change:
             await self._write(term, resource, item, held, change=change, condition=condition)
 
     async def _document(self, term: Term, resource: Resource, item: CustomObject) -> None:
@@ -258,24 +259,24 @@ class StatusWriter:
             self.queue.add_after(key, left, urgent=True)
         return None if left > 0 else condition
 
-    def _conditions(self, key: ObjectKey, condition: Condition, held: Held) -> JsonObject | None:
-        """Return the patch of the status of a custom resource, or None if nothing differs."""
+    def _conditions(self, key: ObjectKey, condition: Condition, held: Held) -> JsonObject:
+        """Return the patch of the conditions of a custom resource, empty if nothing differs."""
         wanted, ours = rendered(condition), of_type(held.status, condition.type)
         if ours is not None:
             differs = differing(ours, wanted)
             if not differs:
                 self._note(key, held.status)
             if not differs or is_newer(ours, condition):
-                return None
+                return {}
             if (left := self._schedule.until_rewrite(key, differs)) > 0:
                 self.queue.add_after(key, left, urgent=condition.status == "False")
-                return None
+                return {}
         return {"conditions": merged(held.status, wanted, timestamp(self._clock.now()))}
 
     async def _balancer(
         self, resource: Resource, meta: Meta, addresses: Sequence[JsonObject], condition: Condition | None, held: Held
-    ) -> JsonObject | None:
-        """Return the patch of the status of an Ingress, or None if nothing differs.
+    ) -> JsonObject:
+        """Return the patch of the addresses of an object, empty if nothing differs.
 
         Addresses are published once the gateways have the records: DNS would send requests to them before that. Until
         then, and if none are left, only addresses that we set are changed.
@@ -284,11 +285,11 @@ class StatusWriter:
         if addresses and are_equal(addresses, current):
             self._note(meta.key, held.status)
         if are_equal(addresses, current) or (addresses and condition is None):
-            return None
+            return {}
         if not addresses or condition is None or condition.status != "True":
             raw = await self._known.look(resource, meta) if current else {}
             if not is_set_by(self._manager, raw):
-                return None
+                return {}
         return {"loadBalancer": {"ingress": list(addresses)}}
 
     async def _write(
@@ -298,7 +299,7 @@ class StatusWriter:
         path = resource.path(key.namespace, key.name, "status")
         body = {"metadata": {"resourceVersion": held.version}, "status": change}
         term.check(self._timeout)
-        self._conflicts.sending(key, self._place(key, change))
+        self._conflicts.sending(key, self._place(key, {**held.status, **change}))
         try:
             answer = await self._api.patch(path, body, manager=self._manager, timeout=self._timeout)
         except KubeError as error:
@@ -311,6 +312,9 @@ class StatusWriter:
             await self._find_out(resource, item.meta)
             return
         self._written(key, item.meta.resource_version, answer)
+        if shown(change) and not shown(answer.get("status") or {}):
+            self._without_addresses.add(key.kind)
+            _log_unsupported(key.kind, "the CRD has no status.loadBalancer")
         self._log_written(key, change, condition)
         if condition is not None and "conditions" in change and has_changed(held.status, change, condition.type):
             self._events.announce(item.meta, condition)
@@ -340,8 +344,10 @@ class StatusWriter:
 
     def _place(self, key: ObjectKey, status: FrozenJson) -> object:
         """Return our part of a status."""
-        is_custom = self._resources[key.kind].status == "conditions"
-        return of_type(status, CONDITION_TYPE) if is_custom else ranked(shown(status))
+        row = self._resources[key.kind]
+        ours = of_type(status, CONDITION_TYPE) if row.status == "conditions" else None
+        addresses = ranked(shown(status)) if row.addressed else []
+        return (ours, addresses) if ours or addresses else None
 
     async def _find_out(self, resource: Resource, meta: Meta) -> None:
         """Check what a 404 on the status means: the object is gone, or its CRD has no status subresource."""
@@ -351,8 +357,7 @@ class StatusWriter:
             self._forget(meta.key)
             return
         self._without_status.add(resource.kind)
-        remedy = "apply the CRDs of this version (apisix-ingress crds)"
-        log.warning("status.unsupported", kind=resource.kind, reason="no status subresource", remedy=remedy)
+        _log_unsupported(resource.kind, "no status subresource")
 
     def _forget(self, key: ObjectKey) -> None:
         self._known.forget(key)
@@ -378,3 +383,8 @@ class StatusWriter:
 
     def _log_refusal(self, key: ObjectKey, error: KubeError) -> None:
         self._refusals.log(key, self._resources[key.kind].plural, error)
+
+
+def _log_unsupported(kind: str, reason: str) -> None:
+    remedy = "apply the CRDs of this version (apisix-ingress crds)"
+    log.warning("status.unsupported", kind=kind, reason=reason, remedy=remedy)

@@ -59,6 +59,7 @@ class Resource:
         label: Label `resource` of the metrics that count changes, as in 1.8.
         reconcile_label: The same label for metrics that count translations, if 1.8 used a different value.
         status: What is written to its status; also grants `get` and `patch` on it.
+        addressed: Whether its status has the addresses of the gateways (`status.loadBalancer.ingress`).
         record_prefix: First part of the names of its routes and records, before namespace and name. It begins with a
             capital letter, so that no namespace has the same name; only that of Ingress, as in 1.8, does not.
         record_names: Kind of record → regular expression for what follows `namespace_name` in its name, so that an
@@ -95,6 +96,7 @@ class Resource:
     label: str = ""
     reconcile_label: str = ""
     status: StatusShape = ""
+    addressed: bool = False
     record_prefix: str = ""
     record_names: Mapping[RecordKind, str] = field(default_factory=dict)
     unnamed: str = ""

@@ -167,6 +167,7 @@ _ROWS = (
         provider="providers.ingress:IngressProvider",
         label="ingress",
         status="addresses",
+        addressed=True,
         record_prefix="ing",
         record_names={"routes": "_[0-9a-f]{1,8}"},
         unnamed="translation.ingress_tls:unnamed_records",
@@ -176,6 +177,7 @@ _ROWS = (
     _custom(
         "ApisixRoute",
         "apisixroutes",
+        addressed=True,
         short="ar",
         description="Routes requests and connections to Services, through plugins.",
         indexes={**_MATCHERS, **_CLAIMS},
@@ -215,6 +217,7 @@ _ROWS = (
     _custom(
         "ApisixTls",
         "apisixtlses",
+        addressed=True,
         short="atls",
         description="A certificate for some host names.",
         indexes={**_TLS_HOSTS, **_CLAIMS},

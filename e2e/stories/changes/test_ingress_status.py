@@ -1,9 +1,9 @@
-"""The addresses in the status of an Ingress: always those of the gateways' Service, never another controller's."""
+"""The addresses in the status of Ingresses and routes: those of the gateways' Service, never another controller's."""
 
 from typing import Any
 
 from e2e.cluster.client import Manifest
-from e2e.story import Stage
+from e2e.story import Stage, condition, route
 from e2e.traffic import Traffic
 
 ONE: Manifest = {"ip": "192.0.2.1"}
@@ -29,11 +29,11 @@ def show(stage: Stage, kind: str, name: str, *addresses: Manifest) -> None:
     stage.api.patch(kind, name, {"status": status}, namespace=stage.namespace, subresource="status")
 
 
-def wait_shown(stage: Stage, *want: Manifest, name: str = "web") -> Manifest:
+def wait_shown(stage: Stage, *want: Manifest, name: str = "web", kind: str = "Ingress") -> Manifest:
     def holds(item: Manifest | None) -> bool:
         return shown(item) == list(want)
 
-    return stage.api.wait("Ingress", name, holds, f"to show {want}", namespace=stage.namespace)
+    return stage.api.wait(kind, name, holds, f"to show {want}", namespace=stage.namespace)
 
 
 def wait_event(stage: Stage, name: str, reason: str) -> None:
@@ -122,6 +122,24 @@ def test_addresses_are_removed_from_an_ingress_that_left_while_no_controller_ran
     wait_shown(stage, ONE, NAMED, name="other")
     wait_shown(stage, ONE, NAMED, name="taken")
     assert stage.traffic.send(f"web.{stage.host}").status == 404
+
+
+def test_a_route_shows_the_addresses_of_the_service_beside_its_condition(stage: Stage) -> None:
+    start_with_service(stage)
+    stage.pods.service("gw", {"app": "gw"}, type="LoadBalancer")
+    show(stage, "Service", "gw", ONE, NAMED)
+    stage.apply(route(stage.host))
+    stage.wait_route(lambda item: condition(item).get("status") == "False", "to miss its Service")
+    assert shown(stage.api.get("ApisixRoute", "web", namespace=stage.namespace)) == []
+    stage.serve()
+    found = wait_shown(stage, ONE, NAMED, kind="ApisixRoute")
+    assert condition(found)["status"] == "True"
+    assert stage.traffic.until_status(200, stage.host).pod == "web"
+    # Another client replaces them.
+    show(stage, "ApisixRoute", "web", THEIRS)
+    wait_shown(stage, ONE, NAMED, kind="ApisixRoute")
+    stage.api.delete("Service", "gw", namespace=stage.namespace)
+    wait_shown(stage, kind="ApisixRoute")
 
 
 def test_without_own_addresses_those_of_other_controllers_stay(stage: Stage) -> None:

@@ -14,13 +14,14 @@ class Wanted:
 
     conditions: dict[ObjectKey, Condition] = field(default_factory=dict)
     load: Load = "idle"
+    balancer: list[JsonObject] | None = None
     documents: dict[ObjectKey, JsonObject] = field(default_factory=dict)
 
     def condition(self, key: ObjectKey) -> Condition | None:
         return self.conditions.get(key)
 
     def addresses(self, key: ObjectKey) -> list[JsonObject] | None:
-        return None
+        return self.balancer
 
     def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
         return dict(self.documents.get(key, {}))

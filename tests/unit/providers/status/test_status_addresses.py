@@ -46,8 +46,10 @@ def test_without_configuration_no_ingress_is_changed() -> None:
     assert Addresses(make_world(), "", []).of(SHOP) is None
 
 
-def test_other_kinds_have_no_addresses() -> None:
-    assert Addresses(make_world(), "", ["192.0.2.1"]).of(make_key("web")) is None
+def test_kinds_with_addresses() -> None:
+    addresses = Addresses(make_world(), "", ["192.0.2.1"])
+    got = {kind for kind in RESOURCES if addresses.of(ObjectKey(kind, "shop", "web")) is not None}
+    assert got == {"Ingress", "ApisixRoute", "ApisixTls"}
 
 
 def test_an_ingress_of_another_class_gets_no_status() -> None:
@@ -79,7 +81,7 @@ def test_what_is_published_is_reported_once_all_is_known() -> None:
     assert Addresses(world, GATEWAY, []).published() == []
 
 
-def test_a_change_of_the_service_queues_only_handled_ingresses() -> None:
+def test_a_change_of_the_service_queues_only_handled_objects() -> None:
     world = make_world()
     woken: list[ObjectKey] = []
     Addresses(world, GATEWAY, []).follow(woken.append)
@@ -90,7 +92,7 @@ def test_a_change_of_the_service_queues_only_handled_ingresses() -> None:
     store.set(make_gateway("192.0.2.1"))
     store.set(make_gateway("192.0.2.1"))
     store.delete(make_gateway().meta.key)
-    assert woken == [SHOP] * 3
+    assert woken == [SHOP, make_key("web")] * 3
 
 
 def test_fixed_addresses_follow_no_service() -> None:
@@ -127,6 +129,6 @@ def test_auto_follows_created_and_deleted_services() -> None:
     world.stores["Service"].set(make_service("admin", namespace="infra"))
     assert (woken, found.of(SHOP)) == ([], None)
     world.stores["Service"].set(make_gateway("192.0.2.1"))
-    assert (woken, found.of(SHOP)) == ([SHOP], [{"ip": "192.0.2.1"}])
+    assert (woken, found.of(SHOP)) == ([SHOP, make_key("web")], [{"ip": "192.0.2.1"}])
     world.stores["Service"].set(make_gateway("192.0.2.7"))
-    assert (woken, found.of(SHOP)) == ([SHOP, SHOP], [{"ip": "192.0.2.7"}])
+    assert (woken, found.of(SHOP)) == ([SHOP, make_key("web")] * 2, [{"ip": "192.0.2.7"}])

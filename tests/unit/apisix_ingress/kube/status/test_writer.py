@@ -190,6 +190,33 @@ async def test_a_status_that_takes_effect_after_it_was_given_up_is_corrected() -
     assert (api.writes, api.said[key].status) == (2, "True")
 
 
+class PruningApi(AcceptingApi):
+    """Keeps the names of the fields; drops the addresses if its CRD does not have them."""
+
+    def __init__(self, prunes: bool) -> None:
+        super().__init__()
+        self.fields: list[list[str]] = []
+        self._prunes = prunes
+
+    async def patch(self, path: str, body: Any, *, manager: str = "", timeout: float = 0.0) -> JsonObject:
+        self.fields.append(sorted(body["status"]))
+        kept = {name: each for name, each in body["status"].items() if name != "loadBalancer" or not self._prunes}
+        return await super().patch(path, {"status": kept}, manager=manager, timeout=timeout)
+
+
+@pytest.mark.parametrize("prunes", [False, True])
+async def test_a_route_gets_its_condition_and_addresses_in_one_write(prunes: bool) -> None:
+    names = [key_of(name) for name in ("web", "api", "web")]
+    clock, api = FakeClock(), PruningApi(prunes)
+    wanted = Wanted(dict.fromkeys(names, synced(1)), balancer=[{"ip": "192.0.2.1"}])
+    async with writing(api, clock, wanted.conditions, wanted) as writer:
+        for name in names:
+            writer.wake(name)
+            await clock.advance(5)
+    both = ["conditions", "loadBalancer"]
+    assert api.fields == [both, ["conditions"] if prunes else both]
+
+
 async def test_a_condition_of_a_deleted_object_is_not_written_to_its_successor() -> None:
     clock, api, wanted = FakeClock(), AcceptingApi(), Wanted({key_of("web"): aborted(2, "it names no Service")})
     store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
