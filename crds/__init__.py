@@ -11,10 +11,14 @@ from typing import Any
 import yaml
 
 from crds.kinds import GROUP, KINDS, VERSION, Kind
-from crds.parse import SpecError, parse_spec, unknown_fields
+from crds.parse import SpecError, nearest_name, parse_spec, unknown_fields
+from crds.published import published_schemas
 from crds.v2.common import Spec
 
-__all__ = ["GROUP", "KINDS", "VERSION", "Kind", "Spec", "SpecError", "manifests", "parse_spec", "unknown_fields"]
+__all__ = [
+    "GROUP", "KINDS", "VERSION", "Kind", "Spec", "SpecError", "manifests", "nearest_name", "parse_spec",
+    "published_schemas", "unknown_fields",
+]  # fmt: skip
 
 
 def manifests() -> list[dict[str, Any]]:

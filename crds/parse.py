@@ -6,7 +6,7 @@ The messages are defined here, the shapes in `v2/`. No input is ever echoed: a s
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args, overload
 
 from pydantic import BaseModel, ValidationError
@@ -14,8 +14,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from apisix_ingress.errors import IngressError
+from apisix_ingress.model.json import FrozenJson, mapping_in
 from apisix_ingress.model.objects import UNREAD
 from crds.kinds import KINDS
+from crds.published import published_schemas
 from crds.v2.common import Spec, SpecPart
 
 S = TypeVar("S", bound=SpecPart)
@@ -154,32 +156,45 @@ def path_text(path: Sequence[int | str]) -> str:
     return "spec" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
 
 
-def unknown_fields(kind: str, spec: Mapping[str, Any] | None) -> tuple[tuple[str, str | None], ...]:
+def unknown_fields(kind: str, spec: object) -> tuple[tuple[str, str | None], ...]:
     """Return the fields that the kind does not have, each with the most similar known field or None.
 
     The API server silently prunes such fields, so a misspelled one has no effect. Values of the wrong type are skipped:
-    `parse_spec` reports them. Free-form parts (the config of a plugin) are not checked.
+    `parse_spec` reports them. Free-form parts (the config of a plugin) and kinds without a schema are not checked.
     """
-    return tuple(_unknown(KINDS[kind].spec, spec, ()))
+    shape = KINDS[kind].spec if kind in KINDS else published_schemas().get(kind)
+    return tuple(_unknown(shape, spec, ()))
 
 
-def _unknown(model: type[BaseModel], value: object, path: Path) -> Iterator[tuple[str, str | None]]:
-    if not isinstance(value, Mapping):
-        return
-    known = {field.alias or name: field for name, field in model.model_fields.items()}
-    for key, item in value.items():
-        if key not in known:
-            nearest = difflib.get_close_matches(str(key), known, n=1)
-            yield path_text((*path, str(key))), nearest[0] if nearest else None
-            continue
-        below = _model_of(known[key])
-        if below is None:
-            continue
-        if isinstance(item, list):
-            for index, entry in enumerate(item):
-                yield from _unknown(below, entry, (*path, key, index))
+_Shape = type[BaseModel] | FrozenJson | None
+"""What describes a value: a model, or the schema of a foreign kind; None: nothing does."""
+
+
+def _unknown(shape: _Shape, value: object, path: Path) -> Iterator[tuple[str, str | None]]:
+    if isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _unknown(shape, entry, (*path, index))
+    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    known = _fields(shape)
+    for key, item in fields.items() if known else ():
+        if key in known:
+            yield from _unknown(known[key], item, (*path, key))
         else:
-            yield from _unknown(below, item, (*path, key))
+            yield path_text((*path, str(key))), nearest_name(str(key), known.keys() - fields.keys())
+
+
+def _fields(shape: _Shape) -> Mapping[str, _Shape]:
+    """Return the fields of a value or of each item of a list, with what describes them; empty if any is allowed."""
+    if isinstance(shape, type):
+        return {field.alias or name: _model_of(field) for name, field in shape.model_fields.items()}
+    schema = mapping_in(shape)
+    return mapping_in(mapping_in(schema.get("items", schema)).get("properties"))
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most similar to another one, if any is similar."""
+    near = difflib.get_close_matches(name.lower(), names := {each.lower(): each for each in known}, n=1)
+    return names[near[0]] if near else None
 
 
 def _field_at(model: type[BaseModel], path: Path) -> FieldInfo | None:

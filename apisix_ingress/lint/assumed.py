@@ -13,7 +13,7 @@ from typing import Any
 from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_GROUP
-from apisix_ingress.model.objects import CustomObject, KubeObject, Meta, Secret, Service, ServicePort
+from apisix_ingress.model.objects import CustomObject, IngressClass, KubeObject, Meta, Service, ServicePort
 from apisix_ingress.model.problem import Problem
 from translation.core.options import Options
 
@@ -22,6 +22,7 @@ _FIRST_PORT = 80
 _PROTOCOLS = {"TCPRoute": "TCP", "UDPRoute": "UDP", "TLSRoute": "TLS"}
 _PORTS = {"HTTP": 80, "TLS": 443, "TCP": 9000, "UDP": 9001}
 _PARENTS = "spec.parentRefs"
+_ALL = {"namespaces": {"from": "All"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +30,31 @@ class Assumed:
     """What is assumed.
 
     Attributes:
-        objects: Services, Gateways and GatewayClasses that objects of the files refer to.
+        objects: Services, Gateways and classes that objects of the files refer to.
         notes: Object of the files → the field and the reason why a part of it was not checked.
         gateways: The Gateways and GatewayClasses among `objects`.
         services: The namespaces of which the files contain Services; None: every Service is known.
-        secrets: Whether the files contain Secrets, so that a missing one is a mistake.
+        absent: Kinds of which the files contain no object, so that a missing one may exist in the cluster.
     """
 
     objects: tuple[KubeObject, ...] = ()
     notes: Mapping[ObjectKey, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     gateways: frozenset[ObjectKey] = frozenset()
     services: frozenset[str] | None = None
-    secrets: bool = True
+    absent: frozenset[str] = frozenset()
 
     def excuses(self, item: KubeObject, problem: Problem) -> bool:
         """Return whether a problem of an object exists only because something is not among the files."""
-        if _is_without_secret(problem):
-            return not self.secrets
+        if kind := _missing_kind(problem):
+            return kind in self.absent
         if problem.code == "ServiceNotFound":
             return self.services is not None and item.meta.namespace not in self.services
         return problem.path.startswith(_PARENTS) and any(key in self.gateways for key in _gateways(item))
 
     def excuse(self, item: KubeObject, problem: Problem) -> str:
         """Return why such a problem may be no mistake: the text of a note, empty if another note says it."""
-        if _is_without_secret(problem):
-            return "the files contain no Secrets"
+        if kind := _missing_kind(problem):
+            return f"the files contain no {kind}s"
         return _without_services(item.meta.namespace) if problem.code == "ServiceNotFound" else ""
 
 
@@ -63,24 +64,26 @@ NOTHING = Assumed()
 def assume(objects: Iterable[KubeObject], options: Options) -> Assumed:
     """Return what the objects of files refer to and the files do not contain."""
     items = tuple(objects)
-    draft = _Draft({item.meta.key for item in items}, options.ingress_class_controller)
+    draft = _Draft({item.meta.key for item in items}, options)
     spaces = {item.meta.namespace for item in items if isinstance(item, Service)}
     for item in items:
         if isinstance(item, CustomObject):
             draft.add_services(item, spaces)
             draft.add_gateways(item)
+            draft.note_targets(item)
     for item in items:
         if isinstance(item, CustomObject) and item.meta.kind == "Gateway":
             draft.add_class(item)
-    return draft.finish(frozenset(spaces), secrets=any(isinstance(item, Secret) for item in items))
+    return draft.finish(frozenset(spaces), frozenset(_OFTEN_ELSEWHERE) - {item.meta.kind for item in items})
 
 
 class _Draft:
     """Collects what is assumed."""
 
-    def __init__(self, known: set[ObjectKey], controller: str) -> None:
+    def __init__(self, known: set[ObjectKey], options: Options) -> None:
         self._known = known
-        self._controller = controller
+        self._controller = options.ingress_class_controller
+        self._nginx = options.nginx
         self._services: dict[ObjectKey, dict[int | str, None]] = {}
         self._listeners: dict[ObjectKey, dict[tuple[str, int, str], None]] = {}
         self._classes: set[str] = set()
@@ -100,7 +103,16 @@ class _Draft:
                 port = reference.get("port")
                 listener = (str(reference.get("sectionName") or ""), port if isinstance(port, int) else 0)
                 self._listeners.setdefault(key, {})[*listener, _PROTOCOLS.get(item.meta.kind, "HTTP")] = None
-                self._note(item, _PARENTS, f"{key} is not among the files: its listeners may not accept the object")
+                path = "spec.parentRef" if "parentRef" in item.spec else _PARENTS
+                self._note(item, path, f"{key} is not among the files: its listeners may not accept the object")
+
+    def note_targets(self, policy: CustomObject) -> None:
+        """Note the objects that a policy names and that are not among the files."""
+        for index, target in enumerate(map(mapping_in, list_in(policy.spec.get("targetRefs")))):
+            key = ObjectKey(str(target.get("kind")), policy.meta.namespace, str(target.get("name")))
+            if key not in self._known:
+                why = f"{key} is not among the files: the policy was not checked with it"
+                self._note(policy, f"spec.targetRefs[{index}]", why)
 
     def add_class(self, gateway: CustomObject) -> None:
         """Add the class of a Gateway."""
@@ -110,17 +122,20 @@ class _Draft:
             why = f"GatewayClass {name} is not among the files: it may belong to another controller"
             self._note(gateway, "spec.gatewayClassName", why)
 
-    def finish(self, spaces: frozenset[str], *, secrets: bool) -> Assumed:
+    def finish(self, spaces: frozenset[str], absent: frozenset[str]) -> Assumed:
         """Return what was collected."""
+        services: list[KubeObject] = [_service(key, ports) for key, ports in sorted(self._services.items())]
         classes = {*self._classes, *([_CLASS] if self._listeners else ())}
+        if self._nginx and ObjectKey("IngressClass", "", self._nginx.ingress_class) not in self._known:
+            name = self._nginx.ingress_class
+            services.append(IngressClass(Meta("IngressClass", "", name), self._nginx.controller_class))
         gateways = [*map(self._class, sorted(classes)), *map(self._gateway, sorted(self._listeners))]
-        services = [_service(key, ports) for key, ports in sorted(self._services.items())]
         return Assumed(
             (*services, *gateways),
             {key: tuple(notes) for key, notes in self._notes.items()},
             frozenset(item.meta.key for item in gateways),
             spaces,
-            secrets,
+            absent,
         )
 
     def _note(self, item: CustomObject, path: str, why: str) -> None:
@@ -132,16 +147,27 @@ class _Draft:
     def _gateway(self, key: ObjectKey) -> KubeObject:
         named = [_listener(*each) for each in self._listeners[key]]
         listeners = list({each["name"]: each for each in named}.values())
-        return CustomObject(Meta(*key), {"gatewayClassName": _CLASS, "listeners": listeners}, {})
+        spec = {"gatewayClassName": _CLASS, "listeners": listeners, "allowedListeners": _ALL}
+        return CustomObject(Meta(*key), spec, {})
 
 
 _CLASS = "assumed-by-lint"
 
 
-def _is_without_secret(problem: Problem) -> bool:
-    """Return whether a Secret is missing; the certificate of a listener is often created in the cluster."""
-    is_listener = problem.code == "ListenerNotReady" and "InvalidCertificateRef: Secret" in problem.message
-    return problem.code == "SecretNotFound" or (is_listener and "does not exist" in problem.message)
+_OFTEN_ELSEWHERE = ("Secret", "ConfigMap")
+"""Kinds whose objects are often created in the cluster only, such as the certificate of a listener."""
+
+
+def _missing_kind(problem: Problem) -> str:
+    """Return the kind of a missing Secret or ConfigMap; empty for any other problem."""
+    if problem.code == "SecretNotFound":
+        return "Secret"
+    is_missing = "does not exist" in problem.message and problem.code in _NAMING
+    return next((kind for kind in _OFTEN_ELSEWHERE if is_missing and f"{kind} " in problem.message), "")
+
+
+_NAMING = ("ListenerNotReady", "UnsupportedPolicy", "UnsupportedProtocol")
+"""Codes whose messages name the missing object."""
 
 
 def _without_services(namespace: str) -> str:
@@ -153,7 +179,7 @@ def _listener(name: str, port: int, protocol: str) -> dict[str, Any]:
         "name": name or f"{protocol}-{port}".lower(),
         "port": port or _PORTS[protocol],
         "protocol": protocol,
-        "allowedRoutes": {"namespaces": {"from": "All"}},
+        "allowedRoutes": _ALL,
     }
 
 

@@ -14,7 +14,8 @@ from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.core.scope import in_scope, written_class
 from translation.gateway.entry.listeners import parent_of
-from translation.gateway.entry.owned import our_gateway
+from translation.gateway.entry.owned import is_our_class, our_gateway
+from translation.gateway.policies.backend_tls import ancestors_of
 
 NOT_CHECKED = "NotChecked"
 """The code of notes."""
@@ -28,7 +29,7 @@ def unchecked(
     for key, item in objects.items():
         if not isinstance(item, CustomObject):
             continue
-        if why := outcome.left_out.get(key) or _of_listener_set(item, view, options):
+        if why := outcome.left_out.get(key) or _of_gateways(item, view, options):
             yield key, _note("", _explained(item, why, view, options))
         else:
             yield from ((key, _note(path, text)) for path, text in assumed.notes.get(key, ()))
@@ -50,7 +51,13 @@ def _explained(item: CustomObject, why: str, view: View, options: Options) -> st
     return why
 
 
-def _of_listener_set(item: CustomObject, view: View, options: Options) -> str:
+def _of_gateways(item: CustomObject, view: View, options: Options) -> str:
+    if item.meta.kind == "GatewayClass":
+        return "" if is_our_class(item, options) else "it belongs to another controller"
+    if item.meta.kind == "BackendTLSPolicy":
+        return (
+            "" if any(True for _ in ancestors_of(item, view, options)) else "the files contain no route to its Services"
+        )
     if item.meta.kind != "ListenerSet":
         return ""
     parent = parent_of(item)

@@ -8,15 +8,16 @@ from typing import Literal, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kinds.indexes import nginx_hosts, nginx_services
-from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, Service
+from apisix_ingress.model.kinds.indexes import nginx_hosts
+from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass
+from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.scope import class_is_ours, written_class
-from translation.nginx.effects.balancing.backends import port_number
 from translation.nginx.effects.protection.required_objects import Closing, closings
 from translation.nginx.ingress import annotation_path, findings_of, refusals
+from translation.nginx.missing_backends import missing_backends
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of
 from translation.nginx.servers import build_server
@@ -84,6 +85,11 @@ class IngressReport:
         return "medium" if "medium" in found else "low" if found else "none"
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it is served as by ingress-nginx, and the objects that it refers to are known."""
+        return self.risk == "none" and not self.missing
+
+    @property
     def approximate(self) -> tuple[Finding, ...]:
         """The annotations that are served with a difference."""
         return tuple(each for each in self.findings if each.verdict.level == "approximate")
@@ -148,6 +154,11 @@ class MigrationReport:
     config_map: str = ""
     unread: tuple[str, ...] = ()
     unchecked: Mapping[ObjectKey, str] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every Ingress, and the objects that it refers to, are known."""
+        return not self.unchecked and not any(each.missing for each in self.ingresses)
 
     @property
     def level(self) -> Level:
@@ -236,8 +247,7 @@ def _ingress(
         tuple(dict.fromkeys(line for name, text in snippets for line in suggestions(name, text, scope))),
         (
             *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
-            *_missing_services(item, view, read),
-            *(_missing_ports(source, view) if source else ()),
+            *dict.fromkeys(_missing(missing_backends(item, view, options, nginx), read)),
         ),
     )
 
@@ -281,27 +291,13 @@ def _is_known(closing: Closing, read: Collection[str]) -> bool:
     return _OBJECTS.get(closing.annotation, "") in ("", *read)
 
 
-def _missing_services(item: CustomObject, view: View, read: Collection[str]) -> Iterator[str]:
-    """Yield the Services that an Ingress refers to and that do not exist, or cannot be known without any Service."""
-    for text in nginx_services(item):
-        namespace, _, name = text.partition("/")
-        if "Service" not in read:
-            yield f"Service {text} was not read: its paths are not checked"
-        elif view.get(Service, ObjectKey("Service", namespace, name)) is None:
-            yield f"Service {text} does not exist: its paths respond with 503, as with ingress-nginx"
-
-
-def _missing_ports(source: Source, view: View) -> Iterator[str]:
-    """Yield the ports that an Ingress refers to and that their Services do not have."""
-    paths = (path for rule in source.spec.rules if rule.http for path in rule.http.paths)
-    for backend in filter(None, (source.spec.default_backend, *(path.backend for path in paths))):
-        if backend.service is None:
-            continue
-        key, port = ObjectKey("Service", source.meta.namespace, backend.service.name), backend.service.port
-        service = view.get(Service, key)
-        if service is not None and not port_number(service, port):
-            text = f"Service {key.namespace}/{key.name} has no port {port.number or port.name}"
-            yield f"{text}: its paths respond with 503, as with ingress-nginx"
+def _missing(found: Iterable[Problem], read: Collection[str]) -> Iterator[str]:
+    """Yield the Services and ports that do not exist, or that cannot be known without any Service."""
+    for each in found:
+        if each.code == "ServiceNotFound" and "Service" not in read:
+            yield f"{each.message.partition(' does not exist')[0]} was not read: its paths are not checked"
+        else:
+            yield each.message
 
 
 def _host(

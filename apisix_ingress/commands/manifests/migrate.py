@@ -75,8 +75,9 @@ def migrate(
 
     With --preflight, the cluster is checked instead. The exit status is 1 if a check fails.
 
-    Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused or an Ingress has an unknown
-    class, 2 on an error or if a file or an Ingress in it cannot be read.
+    Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, an object that an Ingress
+    refers to is missing or an Ingress has an unknown class, 2 on an error or if a file or an Ingress in it cannot be
+    read.
 
     Examples:
         apisix-ingress migrate manifests/ -o html > report.html
@@ -96,7 +97,7 @@ def migrate(
     closed = write is not None and _write(world, options, report, write, to)
     if report.unread:
         raise SystemExit(EXIT_ERROR)
-    if closed or report.unchecked:
+    if closed or not report.is_complete:
         raise SystemExit(EXIT_REFUSED)
     raise SystemExit({"refused": EXIT_REFUSED, "approximate": EXIT_FOUND}.get(report.level, 0))
 

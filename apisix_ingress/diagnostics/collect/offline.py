@@ -24,6 +24,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.ids.adopted_ids import AdoptedIds
 from apisix_ingress.state.world import World
+from crds import KINDS
 from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
@@ -146,9 +147,9 @@ def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
 
 
 def misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:
-    """Yield a problem for each field without effect; other controllers may know other fields."""
+    """Yield a problem for each field without effect; CRDs of other controllers may have other fields."""
     for each in loaded.unknown:
-        if each.key not in outcome.left_out:
+        if each.key not in outcome.left_out or each.key.kind not in KINDS:
             yield each.key, Problem("UnknownField", each.message, each.path, "warning")
 
 

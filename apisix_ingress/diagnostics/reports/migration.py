@@ -112,7 +112,7 @@ def sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
             "ConfigMap of ingress-nginx",
             [f"{key}: {_verdict(each.level, each.reason)}" for key, each in report.config],
         )
-    if exact := [each.key for each in report.ingresses if each.risk == "none"]:
+    if exact := [each.key for each in report.ingresses if each.is_exact]:
         yield f"Served exactly ({len(exact)})", _by_namespace(exact)
     yield "Defaults in effect", [_DEFAULTS, ", ".join(f"{key}: {value}" for key, value in report.defaults)]
 
@@ -195,11 +195,13 @@ def summary_lines(report: MigrationReport) -> Iterator[str]:
             yield "Set ingress_nginx.ingress_class, controller_class or watch_ingress_without_class as in its flags."
         return
     counts = Counter(each.level for each in report.ingresses)
-    exact = counts["exact"] + counts["no effect"]
+    exact = sum(each.is_exact for each in report.ingresses)
+    unknown = sum(bool(each.missing) for each in report.ingresses)
     ingresses, hosts = _count(len(report.ingresses), "Ingress", "es"), _count(len(report.hosts), "host")
     yield (
         f"{ingresses} on {hosts}: {exact} served exactly, "
-        f"{counts['approximate']} with a difference, {counts['refused']} not served completely."
+        f"{counts['approximate']} with a difference, {counts['refused']} not served completely"
+        f"{f', {unknown} with missing objects' if unknown else ''}."
     )
     patterns = sum(len(host.changed) for host in report.hosts)
     lost = sum(len(losers) for host in report.hosts for losers in host.lost.values())

@@ -219,7 +219,7 @@ def _skip(file: ManifestFile, document: Document, version: object, kind: str) ->
     """Record an object of a kind that is not read."""
     if not is_meant_for_us(version, kind):
         file.ignored[f"{version}/{kind}"] += 1
-        if is_for_gateways(version):
+        if is_for_gateways(version, document.body):
             message = f"{document.where}: {kind} {version} is not supported"
             file.unsupported.append(ManifestError(file.name, message, None, document.where))
         return

@@ -39,9 +39,10 @@ GATEWAY_API_CODES = (
     Code(
         "AIX1005",
         "NotAllowedByListeners",
-        "No listener allows routes of this kind from this namespace",
-        _DETACHED,
-        "Ask the owner of the Gateway to change `allowedRoutes` of a listener, or use another Gateway.",
+        "No listener allows routes of this kind, or a Gateway no ListenerSets, from this namespace",
+        f"{_DETACHED} A ListenerSet has no effect.",
+        "Ask the owner of the Gateway to change `allowedRoutes` of a listener, or `allowedListeners` of the Gateway. Or"
+        " use another Gateway.",
     ),
     Code(
         "AIX1006",

@@ -106,12 +106,13 @@ def compile_subsystem(document: FrozenJson) -> Subsystem:
     """Return the plugins in the response of `plugins?all=true`: name → {schema, consumer_schema, …}."""
     entries = {name: entry for name, entry in document.items() if isinstance(entry, dict)}
     return Subsystem(
-        {name: _compiled(entry.get("schema")) for name, entry in entries.items()},
-        {name: _compiled(entry["consumer_schema"]) for name, entry in entries.items() if "consumer_schema" in entry},
+        {name: compiled(entry.get("schema")) for name, entry in entries.items()},
+        {name: compiled(entry["consumer_schema"]) for name, entry in entries.items() if "consumer_schema" in entry},
     )
 
 
-def _compiled(schema: object) -> PluginSchema | None:
+def compiled(schema: object) -> PluginSchema | None:
+    """Return a schema with its validator; None if it cannot be compiled."""
     if not isinstance(schema, dict):
         return None
     try:

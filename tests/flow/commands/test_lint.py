@@ -68,7 +68,7 @@ async def test_lint_says_that_ingresses_of_ingress_nginx_are_not_checked_and_whi
     cli.write("two.yaml", NGINX % "a" + NGINX % "b" + SERVICE)
     cli.write("class.yaml", NGINX_CLASS)
     off = "ingress class nginx belongs to ingress-nginx: set ingress_nginx.enabled to true to serve it"
-    missing = "IngressClass nginx does not exist: create it with spec.controller k8s.io/ingress-nginx"
+    path = "spec.rules[0].http.paths[0].backend: the files contain no Services of namespace default"
     note = "note AIX0806 NotChecked: Ingress default"
     for arguments, want in [
         (["one.yaml"], [f"one.yaml:1:1: {note}/a: {off}", f"{NONE}; 1 object was not checked completely"]),
@@ -82,7 +82,7 @@ async def test_lint_says_that_ingresses_of_ingress_nginx_are_not_checked_and_whi
         ),
         (
             ["one.yaml", "--config", "config.yaml"],
-            [f"one.yaml:1:1: {note}/a: {missing}", f"{NONE}; 1 object was not checked completely"],
+            [f"one.yaml:7:50: {note}/a: {path}", f"{NONE}; 1 object was not checked completely"],
         ),
         (["two.yaml", "class.yaml", "--config", "config.yaml"], [NONE]),
     ]:

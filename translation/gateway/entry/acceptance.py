@@ -11,6 +11,12 @@ from translation.gateway.extensions.gateway_proxy import proxy_of
 ADDRESS_TYPES = frozenset({"IPAddress", "Hostname"})
 """Types of addresses that a Gateway may request."""
 
+REFUSALS = {
+    "InvalidParameters": ("InvalidParameters", "spec.infrastructure.parametersRef"),
+    "UnsupportedAddress": ("UnsupportedValue", "spec.addresses"),
+}
+"""Reason of the condition → code and field of the problem."""
+
 
 def refusal_of(gateway: ObjectKey, spec: GatewaySpec, view: View) -> Verdict | None:
     """Return the condition Accepted of a Gateway that is not accepted as a whole, or None."""

@@ -13,7 +13,7 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
-from translation.gateway.entry.acceptance import refusal_of
+from translation.gateway.entry.acceptance import REFUSALS, refusal_of
 from translation.gateway.entry.addresses import Assigned, address_of
 from translation.gateway.entry.certificates import (
     Unresolved,
@@ -89,7 +89,9 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Outcom
         return draft.finish()
     address = address_of(obj, entry.spec, view, options)
     outcomes = assess_listeners(draft, entry)
-    _note(draft, outcomes)
+    report_listeners(draft, outcomes)
+    if unsupported := refusal_of(obj.meta.key, entry.spec, view):
+        draft.degrade(*REFUSALS[unsupported.reason], unsupported.message.removeprefix("parametersRef: "))
     backend = _backend_certificate(draft, entry)
     refusal = _refusal(entry, outcomes, view)
     if (refusal is None or refusal.holds) and (address.value or not options.gateway_addresses):
@@ -101,7 +103,7 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Outcom
     return draft.finish()._replace(assessment=assessment)
 
 
-def _note(draft: Builder, outcomes: Iterable[ListenerOutcome]) -> None:
+def report_listeners(draft: Builder, outcomes: Iterable[ListenerOutcome]) -> None:
     """Report the problems of the listeners that the object itself defines."""
     own = [each for each in outcomes if each.listener.owner == draft.meta.key]
     for index, each in enumerate(own):

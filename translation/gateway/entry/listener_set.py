@@ -14,7 +14,7 @@ from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.entry.acceptance import refusal_of
-from translation.gateway.entry.gateway import assess_listeners
+from translation.gateway.entry.gateway import assess_listeners, report_listeners
 from translation.gateway.entry.listeners import entry_of, parent_of
 from translation.gateway.entry.owned import our_gateway
 from translation.gateway.parsing import spec_of
@@ -28,7 +28,8 @@ def translate_listener_set(obj: CustomObject, view: View, options: Options) -> O
         spec_of(obj, ListenerSetSpec)
     except SpecError as error:
         draft.report_invalid_spec(error)
-    return draft.finish()._replace(assessment=_assessment(draft, obj))
+    assessment = _assessment(draft, obj)
+    return draft.finish()._replace(assessment=assessment)
 
 
 def _assessment(draft: Builder, obj: CustomObject) -> Assessment:
@@ -43,8 +44,11 @@ def _assessment(draft: Builder, obj: CustomObject) -> Assessment:
     if (refusal := refusal_of(entry.gateway.meta.key, entry.spec, draft.view)) is not None:
         return _refused("ParentNotAccepted", f"{gateway.meta.key} is not accepted: {refusal.message}")
     if obj.meta.key not in {each.meta.key for each in entry.sets}:
-        return _refused("NotAllowed", f"{gateway.meta.key} does not allow ListenerSets of this namespace")
+        why = f"{gateway.meta.key} does not allow ListenerSets of this namespace"
+        draft.degrade("NotAllowedByListeners", "spec.parentRef", f"{why}; set its spec.allowedListeners")
+        return _refused("NotAllowed", why)
     own = [each for each in assess_listeners(draft, entry) if each.listener.owner == obj.meta.key]
+    report_listeners(draft, own)
     listeners = tuple(each.state() for each in own)
     if not any(each.is_programmed for each in own):
         return replace(_refused("ListenersNotValid", "no listener can serve requests"), listeners=listeners)

@@ -44,7 +44,7 @@ def translate_backend_tls_policy(obj: CustomObject, view: View, options: Options
     """Return the assessment of a BackendTLSPolicy: one entry for each Gateway of ours that it concerns."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)
-    ancestors = list(islice(_ancestors(obj, view, options), MOST_ANCESTORS))
+    ancestors = list(islice(ancestors_of(obj, view, options), MOST_ANCESTORS))
     try:
         spec_of(obj, BackendTlsPolicySpec)
     except SpecError as error:
@@ -73,7 +73,7 @@ def _sections(policy: CustomObject, service: str) -> set[str]:
     return {str(target.get("sectionName") or "") for target in targets if target.get("name") == service}
 
 
-def _ancestors(obj: CustomObject, view: View, options: Options) -> Iterator[ObjectKey]:
+def ancestors_of(obj: CustomObject, view: View, options: Options) -> Iterator[ObjectKey]:
     """Yield the Gateways of ours with a route to one of the Services, each once."""
     names = dict.fromkeys(each.get("name") for each in map(mapping_in, list_in(obj.spec.get("targetRefs"))))
     services = [ObjectKey("Service", obj.meta.namespace, str(name)) for name in names]

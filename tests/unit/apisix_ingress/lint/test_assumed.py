@@ -110,6 +110,7 @@ def test_routes_of_connections_are_checked_without_their_gateway(kind: str) -> N
 def test_objects_of_another_gateway_class_are_not_checked() -> None:
     foreign = CLASS % "example.org/other"
     assert lint(SERVICE, foreign, GATEWAY, HTTP_ROUTE % "", LISTENER_SET) == [
+        ("note", "", "it belongs to another controller"),
         ("note", "", "its GatewayClass does not exist or belongs to another controller"),
         ("note", "", OF_ANOTHER),
         ("note", "", "its Gateway is not one of this controller"),
@@ -127,3 +128,43 @@ def test_an_ingress_without_a_class_is_not_checked() -> None:
     other = ingress.replace("spec: {}", "spec: {ingressClassName: other}")
     ((_, _, got),) = lint(other)
     assert got == "ingress class other is served by another controller, or its IngressClass is not among the files"
+
+
+POLICY = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {name: web}
+spec:
+  targetRefs: [{group: "", kind: Service, name: web}]
+  validation: {hostname: web.example.org, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}
+"""
+
+
+def test_a_policy_is_checked_with_the_routes_to_its_target() -> None:
+    assert lint(POLICY) == [("note", "", "the files contain no route to its Services")]
+    authority, target = "the files contain no ConfigMaps", "Service default/web is not among the files: the policy"
+    route = HTTP_ROUTE % ""
+    assert [each[2] for each in lint(OURS, GATEWAY, SERVICE, route, POLICY)] == [authority, authority]
+    assert f"{target} was not checked with it" in [each[2] for each in lint(OURS, GATEWAY, route, POLICY)]
+    other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"
+    got = lint(OURS, GATEWAY, SERVICE, route, POLICY, other)
+    assert [each[:2] for each in got] == [("error", "spec.rules[0].backendRefs[0]"), ("error", "spec.validation")]
+
+
+def test_listeners_of_a_listener_set_are_checked() -> None:
+    tls = "{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: gone}]}}"
+    more = LISTENER_SET.replace("listeners: [", f"listeners: [{tls}, ")
+    gateway = GATEWAY.replace("listeners:", "allowedListeners: {namespaces: {from: All}}, listeners:")
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"
+    (got,) = lint(OURS, gateway, more, secret)
+    assert got[:2] == ("error", "spec.listeners[0]")
+    assert "Secret default/gone does not exist" in got[2]
+    (closed,) = lint(OURS, GATEWAY, LISTENER_SET)
+    assert closed[:2] == ("error", "spec.parentRef")
+
+
+def test_parameters_that_do_not_exist_are_a_mistake_of_their_gateway() -> None:
+    parameters = "infrastructure: {parametersRef: {group: apisix.apache.org, kind: GatewayProxy, name: gone}}"
+    (got,) = lint(OURS, GATEWAY.replace("spec: {", f"spec: {{{parameters}, "))
+    missing = "GatewayProxy default/gone does not exist; create it or remove the reference"
+    assert got == ("error", "spec.infrastructure.parametersRef", missing)

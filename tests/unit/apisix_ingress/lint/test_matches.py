@@ -55,7 +55,11 @@ def test_settings_of_a_gateway_proxy_without_effect_are_found() -> None:
 apiVersion: apisix.apache.org/v1alpha1
 kind: GatewayProxy
 metadata: {name: proxy}
-spec: {publishService: a/b, plugins: [{name: key-auth, enabled: true}], pluginMetadata: {http-logger: {}}}
+spec:
+  provider: {type: ControlPlane}
+  publishService: a/b
+  plugins: [{name: key-auth, enabled: true}]
+  pluginMetadata: {http-logger: {}}
 """
     assert [each[:2] for each in lint(proxy)] == [
         ("warning", f"spec.{name}") for name in ("publishService", "plugins", "pluginMetadata")

@@ -204,13 +204,40 @@ def test_remedy_is_offered_only_if_there_is_one(version: str, kind: str, want: s
     assert remedy(version, kind) == want
 
 
-def test_unknown_fields_are_found_only_in_custom_resources(tmp_path: Path) -> None:
+def test_unknown_fields_are_found_by_the_schema_of_the_kind(tmp_path: Path) -> None:
     route = ROUTE % ("web", "a")
-    service = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {typo: 1}\n"
-    got = load([write(tmp_path / "a.yaml", f"{route}---\n{service}")])
-    assert [(field.key, field.path, field.message) for field in got.unknown] == [
-        (WEB, "spec.note", "unknown field; it has no effect")
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: x, label: {a: b}}\nspec: {port: 1}\nspecs: {}\n"
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringdata: {a: b}\n"
+    got = load([write(tmp_path / "a.yaml", f"{route}---\n{service}---\n{secret}")])
+    assert [(field.key.kind, field.path, field.message) for field in got.unknown] == [
+        ("ApisixRoute", "spec.note", "unknown field; it has no effect"),
+        ("Service", "specs", "unknown field; it has no effect"),
+        ("Service", "metadata.label", "unknown field, did you mean labels?"),
+        ("Service", "spec.port", "unknown field, did you mean ports?"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "is_error"),
+    [
+        ("networking.k8s.io/v1", "Ingres", True),
+        ("networking.k8s.io/v1", "ingress", True),
+        ("networking.k8s.io", "Ingress", True),
+        ("v1", "Ingress", True),
+        ("networking.k8s.io/v1", "HTTPRoute", True),
+        ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy", False),
+        ("traefik.io/v1alpha1", "IngressRoute", False),
+        ("networking.istio.io/v1", "Gateway", False),
+        ("example.org/v1", "RetryPolicy", False),
+    ],
+)
+def test_misspelled_kinds_are_errors_and_those_of_other_gateways_are_named(
+    tmp_path: Path, version: str, kind: str, is_error: bool
+) -> None:
+    target = "spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}]}\n"
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n{target}"
+    got = load([write(tmp_path / "a.yaml", text)])
+    assert (len(got.unread), len(got.unsupported)) == ((1, 0) if is_error else (0, 1))
 
 
 def test_paths_without_a_document_are_named(tmp_path: Path) -> None:
