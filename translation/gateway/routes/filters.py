@@ -27,6 +27,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _REWRITE = "proxy-rewrite"
 _RESPONSE = "response-rewrite"
 
+_SAFE_METHODS = "GET,HEAD,POST"
+_SAFE_HEADERS = "Accept,Accept-Language,Content-Language,Range"
+"""What browsers always permit (Fetch, CORS-safelisted), for filters that list none; the plugin would permit everything.
+Content-Type is not listed: browsers permit only three values of it."""
+
 _STARTS_VARIABLE = ("_", ".", "{")
 """Characters that begin a variable after `$`, besides letters and digits (APISIX core/utils.lua, resolve_var)."""
 
@@ -111,7 +116,7 @@ def _add(steps: Steps, item: Filter, setting: Setting) -> None:
             steps.mirrors.append((item.request_mirror, share))
     elif item.cors is not None:
         steps.plugins["cors"] = _cors(item.cors)
-        steps.reflects_method = item.cors.allow_credentials and _is_every(item.cors.allow_methods)
+        steps.reflects_method = item.cors.allow_credentials and "*" in item.cors.allow_methods
     elif item.extension_ref is not None:
         steps.extensions.append(item.extension_ref)
     else:
@@ -224,8 +229,8 @@ def _cors(cors: Cors) -> dict[str, Any]:
     every = "**" if cors.allow_credentials else "*"
     config: dict[str, Any] = {
         "allow_credential": cors.allow_credentials,
-        "allow_methods": _listed(cors.allow_methods, every),
-        "allow_headers": _listed(cors.allow_headers, every),
+        "allow_methods": _listed(cors.allow_methods, every) or _SAFE_METHODS,
+        "allow_headers": _listed(cors.allow_headers, every) or _SAFE_HEADERS,
         "max_age": cors.max_age,
     }
     if cors.expose_headers:
@@ -248,12 +253,8 @@ def _reflect_method(plugins: dict[str, Any]) -> None:
         plugins[_RESPONSE] = {"headers": asked, "vars": [["request_method", "==", "OPTIONS"]]}
 
 
-def _is_every(values: Sequence[str]) -> bool:
-    return "*" in values or not values
-
-
 def _listed(values: Sequence[str], every: str) -> str:
-    return every if _is_every(values) else ",".join(values)
+    return every if "*" in values else ",".join(values)
 
 
 def _origin(origin: str) -> str:

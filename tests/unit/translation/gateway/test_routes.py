@@ -240,10 +240,19 @@ def test_a_mirror_that_does_not_exist_is_skipped_and_reported() -> None:
 
 
 def test_cors() -> None:
-    got = plugins({"type": "CORS", "cors": {"allowOrigins": ["*"], "allowCredentials": True, "exposeHeaders": ["X"]}})
+    every = {"allowOrigins": ["*"], "allowMethods": ["*"], "allowCredentials": True, "exposeHeaders": ["X"]}
+    got = plugins({"type": "CORS", "cors": every})
     assert got["cors"]["allow_origins"] == got["cors"]["allow_methods"] == "**"
     assert got["cors"]["expose_headers"] == "X"
     assert got["response-rewrite"]["vars"] == [["request_method", "==", "OPTIONS"]]
+
+
+@pytest.mark.parametrize("credentials", [False, True])
+def test_cors_without_lists_permits_what_browsers_always_permit(credentials: bool) -> None:
+    got = plugins({"type": "CORS", "cors": {"allowOrigins": ["https://a.test"], "allowCredentials": credentials}})
+    assert "response-rewrite" not in got
+    assert got["cors"]["allow_methods"] == "GET,HEAD,POST"
+    assert got["cors"]["allow_headers"] == "Accept,Accept-Language,Content-Language,Range"
 
 
 @pytest.mark.parametrize(
