@@ -23,9 +23,9 @@ from translation.hosts.host_owners import HostOwners
 from translation.ingress_spec import IngressSpec, Path, ServiceBackend
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.parsing import host_of, parsed
-from translation.nginx.tables.annotations import SNIPPETS
 from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.findings import Finding
+from translation.nginx.tables.risks import why_forbidden
 from translation.nginx.tables.values import Values
 
 MOST = 256
@@ -184,13 +184,9 @@ def why_refused(findings: Iterable[Finding], config: Config) -> str:
         if finding.outcome == "refused":
             reason = f": {finding.verdict.reason}" if finding.verdict.level == "refused" else ""
             return f"{finding.annotation} has a value that is not valid{reason}"
-        if finding.annotation in SNIPPETS and not _takes_snippets(config):
-            return f"{finding.annotation} is not allowed"
+        if why := why_forbidden(finding, config):
+            return why
     return ""
-
-
-def _takes_snippets(config: Config) -> bool:
-    return config.flag("allow-snippet-annotations") and config.text("annotations-risk-level") == "Critical"
 
 
 def _why_closed(findings: Iterable[Finding]) -> str:

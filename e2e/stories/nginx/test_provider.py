@@ -56,6 +56,22 @@ def test_an_ingress_of_nginx_is_served_and_its_status_is_not_written(stage: Stag
     assert item["status"]["loadBalancer"]["ingress"] == [ONE]
 
 
+def test_annotations_that_the_configmap_forbids_are_not_served(stage: Stage) -> None:
+    stage.serve()
+    config(stage, annotations_risk_level="Medium")
+    stage.apply([ingress(stage), ingress(stage, "risky", "/risky", upstream_hash_by="$remote_addr")])
+    start(stage)
+    stage.traffic.until_status(200, stage.host)
+    wait_event(stage, "risky", "NginxNotServed")
+    config(stage, annotation_value_word_blocklist="secret")
+    stage.apply(ingress(stage, "risky", "/risky", upstream_vhost="the-secret.test"))
+    wait_event(stage, "risky", "NginxNotServed")
+    stage.apply(ingress(stage, "risky", "/risky", upstream_vhost="open.test"))
+    stage.traffic.until(lambda answer: answer.seen["headers"]["host"] == "open.test", stage.host, "/risky")
+    config(stage, annotation_value_word_blocklist="open")
+    stage.traffic.until(lambda answer: answer.seen["headers"]["host"] == stage.host, stage.host, "/risky")
+
+
 def test_a_change_of_the_configmap_takes_effect(stage: Stage) -> None:
     stage.serve()
     config(stage)

@@ -113,7 +113,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "proxy-set-headers": approximate(
         "A header that ingress-nginx would send twice is sent once: Host as in the request, others as in the ConfigMap."
     ),
-    "annotation-value-word-blocklist": _STRICT,
+    "annotation-value-word-blocklist": approximate("It also applies to Ingresses that exist already."),
     "strict-validate-path-type": _STRICT,
     "limit-rate": approximate("Responses are not slowed down."),
     "limit-rate-after": approximate("Responses are not slowed down."),
