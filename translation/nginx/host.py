@@ -30,6 +30,7 @@ from translation.nginx.effects.responses import response_headers, with_headers
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
 from translation.nginx.places import HIGHEST, places
+from translation.nginx.routes import Route, compacted
 from translation.nginx.servers import ROOT, Location, Server, build_server
 from translation.nginx.sources import Source, read_config, sources_of_host
 from translation.nginx.streams import add_streams
@@ -57,7 +58,9 @@ def translate_host(host: str, view: View, options: Options, nginx: NginxOptions)
     builder = Builder(Meta(KIND, "", host), view, options)
     builder.protect("routes", prefix=names.nginx_prefix(host))
     canaries = canaries_at(builder, nginx, server)
-    _Host(builder, nginx, server, canaries).translate()
+    routes = _Host(builder, nginx, server, canaries).translate()
+    for route in compacted(routes) if nginx.compact else routes:
+        _record(builder, host, route)
     if host == CATCH_ALL:
         add_streams(builder, nginx)
     return builder.finish()._replace(canaries=canaries)
@@ -96,10 +99,11 @@ class _Host:
         self._covered = covered_aliases(builder, server, self._aliases)
         self._plain_aliases = self._find_plain_aliases()
         self._named: set[str] = set()
+        self._routes: list[Route] = []
         self._services = Services(canaries)
 
-    def translate(self) -> None:
-        """Add every record."""
+    def translate(self) -> list[Route]:
+        """Add the records of the host except its routes, and return these."""
         rejects = self._config.flag("ssl-reject-handshake")
         default = None if rejects else default_certificate(self._builder, self._nginx)
         uncovered = [alias for alias in self._aliases if alias not in self._covered]
@@ -108,10 +112,12 @@ class _Host:
         self._www()
         pattern = self._alias_pattern()
         if pattern:
-            _Host(self._builder, self._nginx, self._server, self._services.own, pattern=pattern).serve()
+            of_pattern = _Host(self._builder, self._nginx, self._server, self._services.own, pattern=pattern)
+            self._routes += of_pattern.serve()
+        return self._routes
 
-    def serve(self) -> None:
-        """Add the routes of the host's own names, or of names that match the pattern."""
+    def serve(self) -> list[Route]:
+        """Return the routes of the host's own names, or of names that match the pattern."""
         locations = list(ranked(self._server))
         bases = places([location for location, _ in locations], exact_first=not self._server.regex)
         for base, (location, match) in zip(bases, locations, strict=True):
@@ -128,6 +134,7 @@ class _Host:
                 self._route(_part(location, "error"), failed, Branch(plugins=answer(500)), base)
         self._app_root()
         self._slashes()
+        return self._routes
 
     def _site(self, location: Location) -> Site:
         return Site(
@@ -156,29 +163,22 @@ class _Host:
         while part in self._named:
             part += "-"
         self._named.add(part)
-        name = names.nginx_name(self._server.host, part)
         if self._builder.options.judges_plugins and not all(map(is_on_one_line, _heads(branch))):
             branch = Branch(branch.when, answer(503))
         priority += _ALIAS_PRIORITY if self._pattern else 0
-        body = self._builder.new_body("routes", name) | {"priority": priority}
         conditions = [*match.get("vars", ()), *branch.when]
-        names_of = list(hosts) if hosts is not None else self._hosts()
+        names_of = tuple(hosts) if hosts is not None else self._hosts()
         conditions += [("host", ALIAS_OPERATOR, self._pattern)] if self._pattern else []
-        if names_of:
-            body["hosts"] = names_of
-            conditions += _one_label(self._server.host) if hosts is None and not self._aliases else []
-        body["uris"] = match["uris"]
-        if conditions:
-            body["vars"] = [_listed(condition) for condition in conditions]
-        if branch.plugins:
-            body["plugins"] = dict(branch.plugins)
+        conditions += _one_label(self._server.host) if names_of and hosts is None and not self._aliases else []
+        fields: JsonObject = {"hosts": list(names_of)} if names_of else {}
         if branch.upstream:
-            body |= {"upstream_id": branch.upstream, "enable_websocket": True}
-        self._builder.record("routes", name, body | branch.fields)
+            fields |= {"upstream_id": branch.upstream, "enable_websocket": True}
+        fields |= branch.fields
+        self._routes.append(Route(part, tuple(match["uris"]), tuple(conditions), priority, branch.plugins, fields))
 
-    def _hosts(self) -> list[str]:
+    def _hosts(self) -> tuple[str, ...]:
         is_named = self._server.host != CATCH_ALL and not self._pattern
-        return [self._server.host, *self._aliases] if is_named else []
+        return (self._server.host, *self._aliases) if is_named else ()
 
     def _app_root(self) -> None:
         for location in self._server.locations:
@@ -246,6 +246,17 @@ class _Host:
         if self._builder.owners.refusal(namespace, name):
             return False
         return not sources_of_host(self._builder.view, self._builder.options, self._nginx, name)
+
+
+def _record(builder: Builder, host: str, route: Route) -> None:
+    """Add the record of a route."""
+    name = names.nginx_name(host, route.part)
+    body = builder.new_body("routes", name) | {"priority": route.priority, "uris": list(route.uris)}
+    if route.vars:
+        body["vars"] = [_listed(condition) for condition in route.vars]
+    if route.plugins:
+        body["plugins"] = dict(route.plugins)
+    builder.record("routes", name, body | route.fields)
 
 
 def _redirects_www(values: Values) -> bool:

@@ -28,6 +28,7 @@ class NginxOptions:
         strict: Whether a path with a snippet is closed even if the snippet only tunes performance.
         update_status: Whether the addresses of gateways are written to the status of the Ingresses.
         prefix: The prefix of annotations.
+        compact: Whether routes are merged and plugins replaced, for gateways; manifests need a route per branch.
         seed: Secret seed of the key of the self-signed certificate.
     """
 
@@ -43,6 +44,7 @@ class NginxOptions:
     strict: bool = True
     update_status: bool = False
     prefix: str = PREFIX
+    compact: bool = True
     seed: bytes = field(default=b"", repr=False)
 
 

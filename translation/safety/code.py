@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from translation.nginx.functions.requests import HOST, REQUEST
 from translation.nginx.functions.texts import TEXTS
 from translation.plugins.code import CODE_FIELDS, CODE_META, is_code
 from translation.safety.faults import Fault
@@ -24,7 +25,7 @@ def code_faults(name: str, config: Mapping[str, Any]) -> Iterator[Fault]:
     elif is_code(name):
         yield Fault((), OF_USER)
     meta = config.get("_meta")
-    if isinstance(meta, dict) and CODE_META in meta:
+    if isinstance(meta, dict) and CODE_META in meta and (name, meta[CODE_META]) != (HOST, REQUEST):
         yield Fault(("_meta", CODE_META), OF_USER)
     for plugin, field in CODE_FIELDS:
         if plugin == name and field in config:

@@ -22,6 +22,9 @@ from e2e.devgateway.dataplane.expressions import compile_rules
 from e2e.devgateway.dataplane.request_context import Context, Outgoing
 from e2e.devgateway.references import References
 from e2e.devgateway.store import Store
+from translation.nginx.effects.requests import FORWARDED_FOR, FORWARDED_HOST, headers_of_scheme
+from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.requests import REMOVED
 
 Body = dict[str, Any]
 
@@ -301,9 +304,21 @@ def _split(runtime: Runtime, rule: Body, targets: list[Body]) -> Node:
 
 
 async def client_control(conf: Body, context: Context, _: Runtime) -> Outgoing | None:
-    """Reject a body whose length is known to be too large."""
+    """Reject a body whose length is known to be too large, after the function of ingress-nginx has run."""
+    prepare_request(conf.get(FIELD, {}), context)
     limit, length = conf.get("max_body_size", 0), context.request.get("content-length") or "0"
     return page_reply(413) if limit and length.isdigit() and int(length) > limit else None
+
+
+def prepare_request(want: Body, context: Context) -> None:
+    """Change a request as the function `REQUEST` of the provider of ingress-nginx does."""
+    if client := want.get("client"):
+        sent = {FORWARDED_FOR: f"${client['addresses']}", FORWARDED_HOST: f"${client['host']}"}
+        changes = {"set": sent | headers_of_scheme(context.scheme), "remove": REMOVED}
+        _rewrite_headers(changes, context, None)
+        context.upstream_target = context.request.target
+    if want.get("id"):
+        context.set_header("X-Request-ID", context.request.get("x-request-id") or secrets.token_hex(16))
 
 
 Act = Callable[[Body, Context, Runtime], Awaitable[Outgoing | None]]

@@ -12,6 +12,7 @@ from e2e.devgateway.dataplane.error_pages import TEXT
 from e2e.devgateway.dataplane.expressions import compile_rules
 from e2e.devgateway.dataplane.request_context import Context, Outgoing
 from e2e.devgateway.plugins.request_plugins import Act, Runtime
+from translation.nginx.functions.attached import FIELD
 
 Body = dict[str, Any]
 
@@ -110,8 +111,20 @@ def _allowed_origin(conf: Body, context: Context) -> str | None:
     return origin if origin in allowed.split(",") else None
 
 
+async def secure_headers(conf: Body, context: Context, outgoing: Outgoing) -> None:
+    """Set the headers of https responses, as the function `REQUEST` of the provider of ingress-nginx does."""
+    if context.scheme == "https":
+        for name, value in conf.get(FIELD, {}).get("secure", {}).items():
+            outgoing.set(name, value)
+
+
 Change = Callable[[Body, Context, Outgoing], Any]
-CHANGES: dict[str, Change] = {"cors": cors, "response-rewrite": response_rewrite, "echo": echo}
-ANY_ANSWER = frozenset({"response-rewrite"})
+CHANGES: dict[str, Change] = {
+    "client-control": secure_headers,
+    "cors": cors,
+    "echo": echo,
+    "response-rewrite": response_rewrite,
+}
+ANY_ANSWER = frozenset({"client-control", "response-rewrite"})
 """Plugins that also change responses of the gateway itself and of earlier plugins."""
 PREFLIGHT: dict[str, Act] = {"cors": cors_preflight}

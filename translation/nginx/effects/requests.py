@@ -22,14 +22,13 @@ from translation.nginx.functions.headers import (
     UNDERSCORES,
     UPSTREAM_HOST,
 )
+from translation.nginx.functions.requests import PORTS, REMOVED
 from translation.nginx.tables.gateway_fields import REQUEST_HOST
 from translation.nginx.tables.request_hosts import VARIABLES, request_host
 from translation.nginx.tables.values import python_pattern, size
 from translation.plugins.rewrites import whole_rewrite
 
-_PORTS = {"http": "80", "https": "443"}
-_REMOVED = ("Proxy", "X-Forwarded-For", "HTTP2-Settings")
-"""Without the last one, no backend accepts an upgrade to HTTP/2: a connection past the guards of its other paths."""
+FORWARDED_FOR, FORWARDED_HOST = "X-Original-Forwarded-For", "X-Original-Forwarded-Host"
 
 NAMED = TextPattern(r"\$\{?[a-zA-Z_]")
 """A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
@@ -45,6 +44,12 @@ _OF_KNOWN_LENGTH = [
 ]
 """The condition that the body of a request has a length in its header, or that there is none."""
 
+UNBUFFERED: Mapping[str, JsonObject] = {
+    "always": {"disable_proxy_buffering": True},
+    "known": {"disable_proxy_buffering": True, "_meta": {"filter": _OF_KNOWN_LENGTH}},
+}
+"""Which responses are not buffered, and the plugin for that."""
+
 _GROUP = TextPattern(r"\$\{?[0-9]")
 """A group of the path in the value of a header."""
 
@@ -53,21 +58,23 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     """Return the plugin that rewrites a client's request for the backend."""
     header = site.config.text("forwarded-for-header").lower().replace("-", "_")
     headers: dict[str, str] = {
-        "X-Original-Forwarded-For": f"$http_{header}",
-        "X-Original-Forwarded-Host": _forwarded_host(site.config.text("forwarded-host-header")),
-        "Forwarded": "$original_forwarded",
-        "X-Forwarded-Scheme": scheme,
-        "X-Scheme": scheme,
-        "X-Forwarded-Port": _PORTS[scheme],
-    }
+        FORWARDED_FOR: f"$http_{header}",
+        FORWARDED_HOST: _forwarded_host(site.config.text("forwarded-host-header")),
+    } | headers_of_scheme(scheme)
     if site.config.flag("proxy-add-original-uri-header"):
         headers["X-Original-Uri"] = "$real_request_uri"
     headers |= {name: text for name, text in _own_headers(site).items() if not _GROUP.found(text)}
-    body: JsonObject = {"headers": {"set": headers, "remove": list(_REMOVED)}}
+    body: JsonObject = {"headers": {"set": headers, "remove": list(REMOVED)}}
     vhost = _vhost(site)
     if vhost and REQUEST_HOST.fits(vhost):
         body["host"] = vhost
     return body | _uri(site)
+
+
+def headers_of_scheme(scheme: str) -> dict[str, str]:
+    """Return the headers of every request to a backend that depend on the scheme, or on nothing."""
+    scheme_headers = dict.fromkeys(("X-Forwarded-Scheme", "X-Scheme"), scheme)
+    return {"Forwarded": "$original_forwarded", **scheme_headers, "X-Forwarded-Port": PORTS[scheme]}
 
 
 def _own_headers(site: Site) -> dict[str, str]:
@@ -106,7 +113,7 @@ def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:
     groups = (Function(GROUPS, {"groups": of_path}),) if of_path else ()
     if not site.forwarded:
         return (*address, *groups)
-    values = {"port": _PORTS[scheme], "keeps_host": bool(_vhost(site))}
+    values = {"port": PORTS[scheme], "keeps_host": bool(_vhost(site))}
     return (*address, *groups, Function(FORWARDED, {"forwarded": values}))
 
 
@@ -147,8 +154,7 @@ def unbuffered(site: Site) -> JsonObject:
     and is checked before; responses to the other requests are buffered. In HTTP/2, GET usually has no body, but
     may have a response that does not end.
     """
-    body: JsonObject = {"disable_proxy_buffering": True}
-    return body | ({"_meta": {"filter": _OF_KNOWN_LENGTH}} if body_limit(site) else {})
+    return UNBUFFERED["known" if body_limit(site) else "always"]
 
 
 def _uri(site: Site) -> JsonObject:

@@ -26,6 +26,7 @@ _METHOD_LIST = ValuePattern(rf"[A-Za-z]+(?:{_SEPARATOR}[A-Za-z]+)*{_SEPARATOR}?"
 _HEADER_LIST = ValuePattern(r"[A-Za-z0-9_, -]+")
 _EXPOSED_LIST = ValuePattern(rf"(?:[A-Za-z0-9_-]+|\*)(?:{_SEPARATOR}?(?:[A-Za-z0-9_-]+|\*))*{_SEPARATOR}?")
 _CORS = "Access-Control-"
+HSTS = "Strict-Transport-Security"
 
 
 def hsts(site: Site) -> dict[str, str]:
@@ -35,7 +36,7 @@ def hsts(site: Site) -> dict[str, str]:
         return {}
     text = f"max-age={config.text('hsts-max-age')}"
     text += "; includeSubDomains" if config.flag("hsts-include-subdomains") else ""
-    return {"Strict-Transport-Security": text + ("; preload" if config.flag("hsts-preload") else "")}
+    return {HSTS: text + ("; preload" if config.flag("hsts-preload") else "")}
 
 
 def cors_headers(values: Values) -> dict[str, str]:

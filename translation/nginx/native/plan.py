@@ -54,7 +54,8 @@ def plan_host(host: str, view: View, options: Options, nginx: NginxOptions) -> H
     """Return the plan of a host, or None if no Ingress defines a server for it that can be published."""
     sources = sources_of_host(view, options, nginx, host)
     server = build_server(host, sources)
-    outcome = fold(translate_host(host, view, options, nginx), PolicyInputs(host_key(host), None, view, options))
+    translated = translate_host(host, view, options, replace(nginx, compact=False))
+    outcome = fold(translated, PolicyInputs(host_key(host), None, view, options))
     if server is None or not isinstance(outcome, Published):
         return None
     known = _Records(_claims(outcome, view), _limits(outcome))

@@ -10,7 +10,11 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from translation.core.options import Options
 from translation.nginx.options import NginxOptions
 
-OPTIONS = Options(nginx=NginxOptions(config_map=ObjectKey("ConfigMap", "ingress-nginx", "config")))
+_CONFIG = ObjectKey("ConfigMap", "ingress-nginx", "config")
+OPTIONS = Options(nginx=NginxOptions(config_map=_CONFIG, compact=False))
+"""Options for one route per branch; `test_routes.py` has the tests of what gateways get."""
+
+COMPACT = Options(nginx=NginxOptions(config_map=_CONFIG))
 CLASS = {"kind": "IngressClass", "metadata": {"name": "nginx"}, "spec": {"controller": "k8s.io/ingress-nginx"}}
 SERVICE = {
     "kind": "Service",

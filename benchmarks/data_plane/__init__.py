@@ -1,0 +1,1 @@
+"""What the records cost a gateway: CPU time per request, requests per second and latency, per provider and feature."""
