@@ -145,6 +145,7 @@ class Cluster(_Model):
     in_sync: bool
     trouble: str
     version: str
+    checked: str = Field(description="When its records were last read and compared, as RFC 3339; empty if never.")
     records: dict[str, int] | None = Field(description="`wanted`, `there` and the number in other states.")
 
 
@@ -294,7 +295,8 @@ class HostState(_Model):
     host: str = Field(description="`*` for routes of every host.")
     state: str
     summary: str
-    since: str = Field(description="Since when the first of its objects fails, as RFC 3339; empty if none does.")
+    since: str = Field(description="Since when the cause exists, as RFC 3339; empty if that is not known.")
+    cause: str = Field(description="Why it has its state; empty if that needs no attention.")
     routes: int
     backends: list[Backend]
     certificate: HostCertificate | None
@@ -311,7 +313,9 @@ class RecordChange(_Model):
     """The latest change of a record in a gateway cluster."""
 
     at: str = Field(description="As RFC 3339.")
-    change: Literal["created", "updated", "deleted"]
+    change: Literal["created", "restored", "updated", "deleted"] = Field(
+        description="restored: another client had deleted the record."
+    )
     cluster: str
     record: str = Field(description="Kind and id, such as routes/46eb0e41.")
     name: str
@@ -323,11 +327,32 @@ class RecordChange(_Model):
 class Changes(_Model):
     """`changes -o json`."""
 
+    began: str = Field(description="When the leader started, as RFC 3339.")
+    note: str = Field(description="What is not known about earlier changes.")
     changes: list[RecordChange]
+
+
+class CertificateState(_Model):
+    """A certificate, or one that an object names and that no gateway has."""
+
+    validity: Literal["valid", "expires soon", "expired", "not valid yet", "unreadable", "missing", "unknown"]
+    expires: str = Field(description="As RFC 3339; empty if it is missing or cannot be read.")
+    hosts: list[str]
+    issuer: str
+    cause: str = Field(description="Why it is missing; empty if it is not.")
+    object: Reference
+    secret: Reference | None
+
+
+class Certificates(_Model):
+    """`certificates -o json`."""
+
+    certificates: list[CertificateState]
 
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "adopt": Adopt,
+    "certificates": Certificates,
     "changes": Changes,
     "diff": Diff,
     "doctor": Doctor,

@@ -23,6 +23,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "A running cluster and its gateways": {
         "status": "cluster.status",
         "hosts": "cluster.hosts",
+        "certificates": "cluster.certificates",
         "changes": "cluster.changes",
         "dashboard": "cluster.dashboard",
         "doctor": "cluster.doctor",

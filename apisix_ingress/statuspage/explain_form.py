@@ -127,7 +127,7 @@ class Explainer:
 async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapshot, cluster: str) -> JsonObject:
     records: dict[RecordKey, FrozenJson] = {}
     unapplied: dict[RecordKey, Unapplied] = {}
-    async for entry in in_turns(snapshot.entries.values()):
+    async for entry in in_turns((*snapshot.entries.values(), *snapshot.kept.values())):
         state = next((state for name, state in entry.states if name == cluster), None)
         missing = _missing(facts, cluster, entry, state) if state is not None else None
         if missing is not None:
@@ -179,7 +179,7 @@ def _explain(request: ProbeRequest, snapshot: Snapshot, known: _Known) -> JsonOb
     from apisix_ingress.explain.report import explain  # its regular expressions take time and memory at the start
 
     def owner_of(key: RecordKey) -> str:
-        return str(snapshot.entries[key].owner)
+        return str((snapshot.entries.get(key) or snapshot.kept[key]).owner)
 
     return explain(
         request,

@@ -108,6 +108,7 @@ class History(SyncObserver):
         self._emptied: OrderedDict[tuple[str, RecordKey], datetime] = OrderedDict()
         self._announced: dict[tuple[ObjectKey, str], datetime] = {}
         self._bodies = (b"", b"")
+        self._drifted: set[tuple[str, RecordKey]] = set()
 
     def of(self, cluster: str) -> ClusterHistory:
         """Return what happened in a cluster."""
@@ -184,6 +185,9 @@ class History(SyncObserver):
         """Remember a change that the gateway carried out; an earlier one of the same record is forgotten."""
         if status != "ok":
             return
+        if (cluster, key) in self._drifted:
+            self._drifted.discard((cluster, key))
+            change = "deleted" if change == "deleted" else "restored"
         known = self._changes.pop((cluster, key), None)
         times = known.times + 1 if known is not None else 1
         self._changes[cluster, key] = RecordChange(self._clock.now(), cluster, key, change, name, times, *self._bodies)
@@ -199,6 +203,11 @@ class History(SyncObserver):
         else:
             found.failed_at = self._clock.now()
         self.revision += 1
+
+    def drifted(self, cluster: str, key: RecordKey) -> None:
+        """Remember that the next write of a record repairs it."""
+        if len(self._drifted) < MOST_CHANGES:
+            self._drifted.add((cluster, key))
 
     def drift(self, cluster: str, records: int) -> None:
         """Record a repair."""

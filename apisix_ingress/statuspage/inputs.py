@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from apisix_ingress.gateway.sync.observer import Outage
+from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.state.world import World
@@ -37,8 +38,8 @@ class PageCluster(Cluster, Protocol):
     def holds(self, key: RecordKey) -> bool:
         """Return whether the gateway is known to have the record in any version."""
 
-    def kept_hosts(self) -> Iterable[str]:
-        """Yield the hosts of routes that it has though they are not desired: their objects have errors."""
+    def kept_routes(self) -> Iterable[tuple[RecordKey, FrozenJson]]:
+        """Yield key and body of the routes that it has though they are not desired: their objects have errors."""
 
 
 class ControllerInfo(Protocol):
@@ -98,11 +99,6 @@ class PageInputs:
         """The revision of the history; only this property records the start and end of terms there."""
         self.journal.stands((self.controller.leads, *(cluster.taken_over for cluster in self.clusters)))
         return self.journal.revision
-
-    def kept_hosts(self) -> frozenset[str]:
-        """Return the hosts of routes from before this process started that gateways still have."""
-        compared = [cluster for cluster in self.clusters if self.controller.leads and cluster.taken_over]
-        return frozenset(host for cluster in compared for host in cluster.kept_hosts())
 
     def outage(self, cluster: PageCluster) -> Outage | None:
         """Return the outage of a cluster; None without one, or if this replica does not lead."""

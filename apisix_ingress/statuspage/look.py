@@ -10,7 +10,7 @@ from apisix_ingress.diagnostics.reports.ages import in_words
 from apisix_ingress.model.json import JsonObject
 
 _TONES: Mapping[str, tuple[str, ...]] = {
-    "good": ("applied", "in sync", "live", "redirect", "wins", "valid", "ok", "created"),
+    "good": ("applied", "in sync", "live", "redirect", "wins", "valid", "ok", "created", "restored"),
     "busy": ("pending", "waiting", "writing", "starting", "updated"),
     "warn": ("degraded", "warning", "incomplete", "expires soon", "may win", "partial"),
     "bad": (

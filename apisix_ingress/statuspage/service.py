@@ -44,7 +44,6 @@ from apisix_ingress.statuspage.live_updates import LiveUpdates
 from apisix_ingress.statuspage.record_masking import redacted
 from apisix_ingress.statuspage.render import ASSETS, asset, render, texts_of
 from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache
-from apisix_ingress.statuspage.summary.hosts import covers
 from apisix_ingress.statuspage.views.certificates import certificates
 from apisix_ingress.statuspage.views.changes import changes
 from apisix_ingress.statuspage.views.details.object_details import thing
@@ -238,8 +237,7 @@ class StatusPage:
         compared = any(
             each.taken_over for each in self._facts.clusters if each.name == (question.cluster or clusters[0])
         )
-        kept = covers(self._facts.kept_hosts(), document["request"]["host"])
-        return {**shown, "document": redacted(document), "states": found, "compared": compared, "kept": kept}
+        return {**shown, "document": redacted(document), "states": found, "compared": compared}
 
     async def _status(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
         kinds = frozenset(request.query.getall("kind", []))

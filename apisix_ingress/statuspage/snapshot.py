@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.gateway.sync.observer import APPLIED, RecordState
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.record_owner import origin
+from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.summary.certificates import forget
@@ -35,6 +38,8 @@ class Snapshot:
     Attributes:
         revision: Of the history, when the snapshot was started.
         entries: Record → entry.
+        kept: Routes that are not desired and stay in gateways, since their objects have errors. Their bodies are not
+            shown: they may contain values of unknown Secrets.
         by_kind: Record kind → its entries in display order.
         unwell: Entries that a cluster rejected, or that wait for another record.
         counts: Cluster → state → number of records; the state is `unknown` if a cluster was not compared.
@@ -45,6 +50,7 @@ class Snapshot:
 
     revision: int
     entries: dict[RecordKey, Entry] = field(default_factory=dict)
+    kept: dict[RecordKey, Entry] = field(default_factory=dict)
     by_kind: dict[str, list[Entry]] = field(default_factory=dict)
     unwell: list[Entry] = field(default_factory=list)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -116,7 +122,11 @@ async def gather(facts: PageInputs) -> Snapshot:
             found.problems_of[owner] = report.problems
             found.problems += [(owner, problem) for problem in report.problems]
     found.problems = await ordered(found.problems, lambda pair: (pair[0], pair[1].path))
-    found.summary = await summarize(facts, found.entries, found.problems_of)
+    async for key, entry in _kept(facts):
+        if key not in found.entries:
+            known = found.kept.get(key)
+            found.kept[key] = entry if known is None else replace(known, states=(*known.states, *entry.states))
+    found.summary = await summarize(facts, {**found.entries, **found.kept}, found.problems_of)
     found.ended = facts.clock.monotonic()
     return found
 
@@ -128,11 +138,20 @@ def _entry(facts: PageInputs, hosts: HostRecords, key: RecordKey) -> Entry | Non
     if not owners:
         return None
     record = desired.of_owner(owners[0])[key]
-    if record.existing_only:
+    wanted_by = [cluster for cluster in facts.clusters if desired.get(key, cluster.name) is not None]
+    if record.existing_only and not any(cluster.taken_over and cluster.holds(key) for cluster in wanted_by):
         return None
-    wanted_by = (cluster for cluster in facts.clusters if desired.get(key, cluster.name) is not None)
     written = dict.fromkeys(each for owner in owners for each in hosts.owners(key, owner))
     return Entry(record, tuple(written), tuple((cluster.name, state_of(facts, cluster, key)) for cluster in wanted_by))
+
+
+async def _kept(facts: PageInputs) -> AsyncIterator[tuple[RecordKey, Entry]]:
+    """Yield the routes of earlier versions of objects that only gateways know."""
+    for cluster in facts.clusters if facts.controller.leads else ():
+        state = UNVERIFIED if facts.outage(cluster) is not None else APPLIED
+        async for key, body in in_turns(tuple(cluster.kept_routes() if cluster.taken_over else ()), every=CHUNK):
+            if (owner := origin(key, body)) is not None:
+                yield key, Entry(Record(key, str(body["name"]), body), (owner,), ((cluster.name, state),))
 
 
 def state_of(facts: PageInputs, cluster: PageCluster, key: RecordKey) -> RecordState:

@@ -63,9 +63,9 @@ def _hosts(before: Sequence[str]) -> set[str]:
         Path(config) if config else None, given.get("--kubeconfig"), given.get("--context"), deadline=_SECONDS
     )
     if url := given.get("--url"):
-        from apisix_ingress.commands.common.running import read_items
+        from apisix_ingress.commands.common.running import read_listing
 
-        return {each["host"] for each in read_items(url, "hosts", {}, connection)}
+        return {each["host"] for each in read_listing(url, "hosts", {}, connection)["items"]}
     path = given.get("-f") or given.get("--filename")
     bodies = _of_manifests(path, connection) if path else _of_api(connection)
     routes = (RouteFacts(key.id, body) for key, body in bodies.items() if key.kind == "routes")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any
 
-from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.common.connection import Connection, connects
+from apisix_ingress.commands.common.output import Report, ReportOption, RunningOption, print_json
+from apisix_ingress.commands.common.setup import print_painted
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from apisix_ingress.commands.common.setup import Step
     from apisix_ingress.diagnostics.collect.leader import LeaderPod
     from apisix_ingress.diagnostics.collect.port_forward import Forwarding
@@ -55,16 +62,66 @@ def controller_url(url: str, connection: Connection) -> Iterator[str]:
         yield port.url
 
 
-def read_items(url: str, name: str, query: dict[str, str], connection: Connection) -> list[JsonObject]:
-    """Return a list of the controller at a URL.
+@dataclass(frozen=True, slots=True)
+class LeaderPage:
+    """The status page of the leader, whose lists a command prints.
+
+    Attributes:
+        url: Its address; empty: it is found by the Lease.
+        output: The format of the output.
+        connection: The options for the API server.
+    """
+
+    url: str
+    output: str
+    connection: Connection
+
+    @contextmanager
+    def open(self) -> Iterator[Callable[[str, dict[str, str]], JsonObject]]:
+        """Provide a function that returns a list by its name and query.
+
+        Raises:
+            IngressError: There is no leader, or it cannot be read.
+        """
+        with controller_url(self.url, self.connection) as address:
+            yield lambda name, query: read_listing(address, name, query, self.connection)
+
+    def show(self, document: JsonObject, lines: Callable[[JsonObject, datetime], Iterable[tuple[str, str]]]) -> None:
+        """Print a document, or its text form."""
+        from apisix_ingress.runtime.clock import MonotonicClock
+
+        if self.output == Report.json:
+            print_json(document)
+        else:
+            print_painted(lines(document, MonotonicClock().now()))
+
+
+def asks_leader(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a command: it gets the options for the leader's page in place of its parameter `page`."""
+
+    def asking(
+        *, url: RunningOption = "", output: ReportOption = Report.text, connection: Connection, **given: Any
+    ) -> None:
+        command(**given, page=LeaderPage(url, output, connection))
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    kept = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "page"]
+    added = [each for each in inspect.signature(asking, eval_str=True).parameters.values() if each.kind is keyword]
+    update_wrapper(asking, command)
+    asking.__dict__["__signature__"] = inspect.Signature([each.replace(kind=keyword) for each in (*kept, *added)])
+    return connects(gateways=False)(asking)
+
+
+def read_listing(url: str, name: str, query: dict[str, str], connection: Connection) -> JsonObject:
+    """Return a list of the controller at a URL, with all of its `items`.
 
     Raises:
         IngressError: It cannot be read.
     """
     from apisix_ingress.diagnostics.collect.running_controller import read_list
 
-    async def read(step: Step) -> list[JsonObject]:
+    async def read(step: Step) -> JsonObject:
         step(f"reading {name}")
-        return [item async for item in read_list(url, name, query)]
+        return await read_list(url, name, query)
 
     return connection.run(read)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from apisix_ingress.diagnostics.collect.gateway_state import SeenGateway, see_gateways
 from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
@@ -31,12 +32,14 @@ class ClusterState:
 
     Attributes:
         gateways: Every gateway cluster of the settings.
+        at: When the gateways were read.
     """
 
     settings: Settings
     inventory: Inventory
     gateways: tuple[SeenGateway, ...]
     lease: SeenLease
+    at: datetime
 
     def condition(self, key: ObjectKey) -> Condition | None:
         """Return the condition of an object for the present content of the gateways; None if it does not exist."""
@@ -69,4 +72,4 @@ async def look(
     ledger = ConfigMapLedger(api, own_namespace(settings.kubernetes, api), settings.kubernetes.controller_name)
     desired, moved = inventory.world.desired, inventory.moved
     gateways = await see_gateways(settings, desired, moved=moved, ledger=ledger, plugins=plugins)
-    return ClusterState(settings, inventory, gateways, lease)
+    return ClusterState(settings, inventory, gateways, lease, MonotonicClock().now())

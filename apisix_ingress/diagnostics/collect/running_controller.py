@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
@@ -57,19 +57,18 @@ async def read_explanation(url: str, question: Mapping[str, str]) -> JsonObject:
     return await _document(url, "explain", question, field="outcome")
 
 
-async def read_list(url: str, name: str, query: Mapping[str, str]) -> AsyncIterator[JsonObject]:
-    """Yield every item of a list of the page, such as `hosts` or `changes`, from all of its pages.
+async def read_list(url: str, name: str, query: Mapping[str, str]) -> JsonObject:
+    """Return a list of the page, such as `hosts` or `changes`, with the items of all of its pages.
 
     Raises:
         UsageError: Not the URL of a server.
         IngressError: It does not respond, rejects the query, or the response is not the list.
     """
-    page = pages = 1
-    while page <= pages:
-        found = await _document(url, name, {**query, "page": str(page)}, field="items")
-        for item in found["items"]:
-            yield item
-        page, pages = page + 1, min(int(found.get("pages") or 1), MOST_PAGES)
+    found = await _document(url, name, dict(query), field="items")
+    for page in range(2, min(int(found.get("pages") or 1), MOST_PAGES) + 1):
+        more = await _document(url, name, {**query, "page": str(page)}, field="items")
+        found["items"] += more["items"]
+    return found
 
 
 async def read_wanted(url: str) -> Wanted:
@@ -82,7 +81,7 @@ async def read_wanted(url: str) -> Wanted:
     bodies: dict[RecordKey, FrozenJson] = {}
     owners: dict[RecordKey, ObjectKey] = {}
     for kind in ("routes", "stream_routes", "upstreams"):
-        async for item in read_list(url, "records", {"kind": kind, "body": "yes"}):
+        for item in (await read_list(url, "records", {"kind": kind, "body": "yes"}))["items"]:
             key, owner = RecordKey(item["kind"], item["id"]), item["owner"]
             bodies[key] = item["body"]
             owners[key] = ObjectKey(owner["kind"], owner["namespace"], owner["name"])

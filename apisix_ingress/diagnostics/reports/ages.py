@@ -11,11 +11,24 @@ UNKNOWN = "-"
 
 def age(text: str, now: datetime) -> str:
     """Return the time since a moment such as 2026-11-22T08:55:30Z, e.g. `5 min`; a dash for any other text."""
+    seconds = _seconds(text, now)
+    return UNKNOWN if seconds is None else in_words(max(0, seconds))
+
+
+def until(text: str, now: datetime) -> str:
+    """Return the time until or since a moment, e.g. `in 5 days` or `5 days ago`; a dash for any other text."""
+    seconds = _seconds(text, now)
+    if seconds is None:
+        return UNKNOWN
+    return f"in {in_words(-seconds)}" if seconds < 0 else f"{in_words(seconds)} ago"
+
+
+def _seconds(text: str, now: datetime) -> int | None:
     try:
         moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
-        return UNKNOWN
-    return in_words(max(0, round((now - moment).total_seconds())))
+        return None
+    return round((now - moment).total_seconds())
 
 
 def in_words(seconds: int) -> str:

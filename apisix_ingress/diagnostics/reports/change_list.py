@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 
 from apisix_ingress.diagnostics.reports.ages import age
+from apisix_ingress.diagnostics.reports.references import bare, text_of
 from apisix_ingress.model.json import JsonObject
 
-_FIELDS = ("at", "change", "cluster", "name", "times")
-_COLOURS = {"created": "green", "updated": "yellow", "deleted": "red"}
+_FIELDS = ("at", "change", "cluster", "name", "times", "words")
+_COLOURS = {"created": "green", "restored": "yellow", "updated": "yellow", "deleted": "red"}
 
 
-def changes_document(items: Sequence[JsonObject]) -> JsonObject:
-    """Return the document of `changes` for the items of the page."""
-    return {"changes": [_change(each) for each in items]}
+def changes_document(found: JsonObject) -> JsonObject:
+    """Return the document of `changes` for the list of the page."""
+    changes = [_change(each) for each in found["items"]]
+    return {"began": found["began"], "note": found.get("note", ""), "changes": changes}
 
 
 def _change(item: JsonObject) -> JsonObject:
-    owner = item["owner"]
-    named = {name: owner[name] for name in ("kind", "namespace", "name")} if owner else None
-    record = f"{item['kind']}/{item['id']}"
-    found: JsonObject = {name: item[name] for name in _FIELDS}
-    return {**found, "record": record, "object": named, "words": item.get("words", [])}
+    named = {name: item[name] for name in _FIELDS}
+    return {**named, "record": f"{item['kind']}/{item['id']}", "object": bare(item["owner"])}
 
 
 def change_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str]]:
@@ -31,9 +30,10 @@ def change_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str
     if not found:
         yield "nothing changed in the last hour", ""
     for each in found:
-        owner = each["object"]
-        whose = f" of {owner['kind']} {owner['namespace']}/{owner['name']}".replace(" /", " ") if owner else ""
+        name = f" ({each['name']})" if each["name"] else ""
+        whose = f" of {text_of(each['object'])}" if each["object"] else ""
         times = f", {each['times']} times" if each["times"] > 1 else ""
-        what = f"{each['change']} {each['record']} ({each['name'] or 'unnamed'}){whose} in cluster {each['cluster']}"
-        yield f"{age(each['at'], now)} ago: {what}{times}", _COLOURS.get(each["change"], "")
+        what = f"{each['change']} {each['record']}{name}{whose} in cluster {each['cluster']}{times}"
+        yield f"{age(each['at'], now)} ago: {what}", _COLOURS.get(each["change"], "")
         yield from ((f"  {word}", "") for word in each["words"])
+    yield f"The leader started {age(document['began'], now)} ago. {document['note']}".rstrip(), ""

@@ -6,18 +6,19 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from apisix_ingress.diagnostics.reports.ages import UNKNOWN, age
+from apisix_ingress.diagnostics.reports.references import bare, text_of
 from apisix_ingress.diagnostics.reports.status_table import table
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.states import HEALTHY_HOSTS
 
-_HEADER = ("HOST", "STATE", "SINCE", "ROUTES", "BACKENDS", "CERTIFICATE", "OBJECTS")
+_HEADER = ("HOST", "STATE", "SINCE", "ROUTES", "BACKENDS", "CERTIFICATE", "OBJECTS", "CAUSE")
 _MOST = 3
 """Objects or backends of a row of the table."""
 
 
-def hosts_document(items: Sequence[JsonObject]) -> JsonObject:
-    """Return the document of `hosts` for the items of the page."""
-    return {"hosts": [_host(each) for each in items]}
+def hosts_document(found: JsonObject) -> JsonObject:
+    """Return the document of `hosts` for the list of the page."""
+    return {"hosts": [_host(each) for each in found["items"]]}
 
 
 def _host(item: JsonObject) -> JsonObject:
@@ -27,17 +28,16 @@ def _host(item: JsonObject) -> JsonObject:
         "state": item["status"],
         "summary": item.get("summary", item["status"]),
         "since": item.get("since", ""),
+        "cause": item.get("cause", ""),
         "routes": item["routes"],
         "backends": item.get("backends", []),
         "certificate": _certificate(item["certificate"]) if item["certificate"] else None,
-        "objects": [{name: each[name] for name in ("kind", "namespace", "name")} for each in owners.values()],
+        "objects": [bare(each) for each in owners.values()],
     }
 
 
 def _certificate(found: JsonObject) -> JsonObject:
-    secret = found["secret"]
-    named = {name: secret[name] for name in ("kind", "namespace", "name")} if secret else None
-    return {"validity": found["validity"], "expires": found["expires"], "secret": named}
+    return {"validity": found["validity"], "expires": found["expires"], "secret": bare(found["secret"])}
 
 
 def host_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str]]:
@@ -55,18 +55,18 @@ def host_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str]]
 
 def _row(each: JsonObject, now: datetime) -> tuple[str, ...]:
     backends = [f"{backend['name']} ({backend['nodes']})" for backend in each["backends"]]
-    objects = [f"{item['kind']} {item['namespace']}/{item['name']}".replace(" /", " ") for item in each["objects"]]
-    shown = (age(each["since"], now), str(each["routes"]), _few(backends), _expiry(each["certificate"], now))
-    return (each["host"], each["summary"], *shown, _few(objects))
+    shown = (age(each["since"], now), str(each["routes"]), few(backends), _expiry(each["certificate"]))
+    return (each["host"], each["summary"], *shown, few([*map(text_of, each["objects"])]), each["cause"] or UNKNOWN)
 
 
-def _expiry(certificate: JsonObject | None, now: datetime) -> str:
+def _expiry(certificate: JsonObject | None) -> str:
     if certificate is None:
         return UNKNOWN
     day = certificate["expires"][:10]
     return f"{certificate['validity']}, {day}" if day else str(certificate["validity"])
 
 
-def _few(texts: Sequence[str]) -> str:
+def few(texts: Sequence[str]) -> str:
+    """Return the first texts, and how many there are more."""
     more = len(texts) - _MOST
     return ", ".join([*texts[:_MOST], *([f"and {more} more"] if more > 0 else [])]) or UNKNOWN

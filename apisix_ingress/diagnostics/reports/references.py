@@ -25,6 +25,16 @@ def reference(text: str) -> JsonObject | None:
     return {"kind": kind, "namespace": namespace if slash else "", "name": name}
 
 
+def bare(reference: JsonObject | None) -> JsonObject | None:
+    """Return a reference of the status page without the fields that only the page shows."""
+    return {name: reference[name] for name in ("kind", "namespace", "name")} if reference else None
+
+
+def text_of(reference: JsonObject | None) -> str:
+    """Return a reference as a text; empty for none."""
+    return str(ObjectKey(**reference)) if reference else ""
+
+
 def with_texts(document: Any) -> Any:
     """Return a document of `-o json` with texts in place of references, as the program has them."""
     if isinstance(document, list):

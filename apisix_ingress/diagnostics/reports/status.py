@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from apisix_ingress import __version__
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState
@@ -70,7 +71,7 @@ def status_document(look: ClusterState, only: Filter = Filter()) -> JsonObject:
     short = Shortfalls(look.inventory.world)
     return compose(
         {item.meta.key: short_of(short, item.meta.key, wellness(item, look)) for item in items},
-        [_cluster(gateway) for gateway in look.gateways],
+        [_cluster(gateway, look.at) for gateway in look.gateways],
         only,
         controller=look.settings.kubernetes.controller_name,
         leader=_leader(look.lease),
@@ -163,7 +164,7 @@ def is_led(lease: SeenLease) -> bool:
     return lease.state in ("held", "off", "unreadable")
 
 
-def _cluster(gateway: SeenGateway) -> JsonObject:
+def _cluster(gateway: SeenGateway, at: datetime) -> JsonObject:
     counts = gateway.counts()
     return {
         "name": gateway.name,
@@ -172,6 +173,7 @@ def _cluster(gateway: SeenGateway) -> JsonObject:
         "in_sync": gateway.taken_over and counts.is_settled,
         "trouble": gateway.trouble,
         "version": gateway.version,
+        "checked": f"{at:%Y-%m-%dT%H:%M:%SZ}" if gateway.taken_over else "",
         "records": asdict(counts) if gateway.taken_over else None,
     }
 

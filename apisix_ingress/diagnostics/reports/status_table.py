@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
-from apisix_ingress.diagnostics.reports.ages import age
+from apisix_ingress.diagnostics.reports.ages import UNKNOWN, age
 from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -29,7 +29,7 @@ def status_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str
     yield headline(document), "green" if document["healthy"] else "red"
     yield f"controller {document['controller']}: {_led_by(document['leader'])}", ""
     yield "", ""
-    yield from _clusters(document["clusters"])
+    yield from _clusters(document["clusters"], now)
     if document["objects"]:
         yield "", ""
         yield from _kinds(document["objects"])
@@ -73,11 +73,12 @@ def table(header: Row, rows: Sequence[Row]) -> Iterator[str]:
         yield _GAP.join([*cells, row[-1]]).rstrip()
 
 
-def _clusters(clusters: Sequence[JsonObject]) -> Iterator[tuple[str, str]]:
+def _clusters(clusters: Sequence[JsonObject], now: datetime) -> Iterator[tuple[str, str]]:
     rows = [
-        (each["name"], _state(each), _records(each), each["version"] or "-", each["url"] or "-") for each in clusters
+        (each["name"], _state(each), _records(each), _checked(each, now), each["version"] or "-", each["url"] or "-")
+        for each in clusters
     ]
-    lines = list(table(("CLUSTER", "STATE", "RECORDS", "VERSION", "ADMIN API"), rows))
+    lines = list(table(("CLUSTER", "STATE", "RECORDS", "CHECKED", "VERSION", "ADMIN API"), rows))
     yield lines[0], "dim"
     for line, each in zip(lines[1:], clusters, strict=True):
         yield line, "" if each["in_sync"] else "red"
@@ -89,6 +90,12 @@ def _state(cluster: JsonObject) -> ClusterStatus:
     if not cluster["reachable"]:
         return "unreachable"
     return "in sync" if cluster["in_sync"] else "incomplete"
+
+
+def _checked(cluster: JsonObject, now: datetime) -> str:
+    """Return when the records were compared: changes by other clients since then are not known."""
+    found = age(cluster.get("checked", ""), now)
+    return found if found == UNKNOWN else f"{found} ago"
 
 
 def _records(cluster: JsonObject) -> str:

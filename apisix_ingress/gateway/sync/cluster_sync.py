@@ -17,7 +17,9 @@ from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.gateway.sync.observer import Outage, RecordState
+from apisix_ingress.gateway.sync.records.slot import Applied
 from apisix_ingress.gateway.sync.session import SyncSession
+from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNKNOWN, Former
 from apisix_ingress.runtime.tasks import cancel
@@ -86,11 +88,11 @@ class ClusterSync:
         """Return whether the cluster is known to have a record, in any version."""
         return self._driver.table.get(key).observed is not None
 
-    def kept_hosts(self) -> Iterator[str]:
-        """Yield the hosts of routes that stay although they are not desired: their objects have errors."""
+    def kept_routes(self) -> Iterator[tuple[RecordKey, FrozenJson]]:
+        """Yield key and body of the routes that stay although they are not desired: their objects have errors."""
         for slot in self._driver.table:
-            if slot.is_held and slot.key.kind == "routes" and slot.observed is not None:
-                yield from slot.observed.hosts or ()
+            if slot.is_held and slot.key.kind == "routes" and isinstance(slot.observed, Applied):
+                yield slot.key, slot.observed.body
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
         """Return the names under which an owned record exists, or may exist; a name that the gateway omits is empty.

@@ -13,7 +13,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 
 StateKind = Literal["applied", "unknown", "pending", "waiting", "rejected", "unreachable"]
-Change = Literal["created", "updated", "deleted"]
+Change = Literal["created", "restored", "updated", "deleted"]
 Body = Record | ObservedRecord | None
 """A record as this process wrote it, or as a list returned it."""
 OutageReason = Literal["unreachable", "failing", "unauthorized", "redirected"]
@@ -108,6 +108,9 @@ class SyncObserver:
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Handle the end of an audit; `ok` is False if the cluster could not be read."""
+
+    def drifted(self, cluster: str, key: RecordKey) -> None:
+        """Handle a record that an audit found changed, missing or added by another client; it is repaired next."""
 
     def drift(self, cluster: str, records: int) -> None:
         """Handle the number of records that an audit found changed, missing or added by other clients."""

@@ -59,7 +59,6 @@ class Host:
         routes: State → number of its routes.
         owners: The first objects that have routes for it, in order.
         unpublished: The first objects with errors that name it; one that is also an owner has an earlier version live.
-        kept: Whether a gateway has a route for it from before this process started, of an object with errors.
         certificate: What TLS clients get.
         wanted: The certificate that TLS clients should get, if no gateway has it.
         response: The error or the redirect that every request gets; None if some get something else.
@@ -72,7 +71,6 @@ class Host:
     routes: Counter[HostStatus] = field(default_factory=Counter)
     owners: dict[ObjectKey, None] = field(default_factory=dict)
     unpublished: dict[ObjectKey, None] = field(default_factory=dict)
-    kept: bool = False
     certificate: Certificate | None = None
     wanted: WantedCertificate | None = None
     response: Response | None = None
@@ -131,8 +129,6 @@ async def gather_hosts(
         for name in _unpublished_hosts(facts, owner, problems[owner]):
             if is_error or name not in served:
                 _keep(_draft(drafts, name).host.unpublished, owner)
-    for name in facts.kept_hosts() & drafts.keys():
-        drafts[name].host.kept = True
     async for draft in in_turns(tuple(drafts.values())):
         draft.host.certificate = certificate_of(draft.host.name, by_name)
         failure = _decide(draft, found.of_route)
@@ -211,7 +207,7 @@ def _decide(draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> Response |
     elif found == {"redirect"}:
         host.response = redirect_of(uses)
     if host.unpublished:
-        found.add("partial" if draft.uses or host.kept else "not published")
+        found.add("partial" if draft.uses else "not published")
     host.status = max(found, key=HOST_STATUSES.index, default="not used")
     return failure
 
@@ -235,13 +231,6 @@ def _unpublished_hosts(facts: PageInputs, owner: ObjectKey, problems: Iterable[P
         return set()
     claim = claimant(facts.world, facts.options, owner)
     return {name for rule in claim.rules for name in (rule["hosts"] or [EVERY_HOST])} if claim is not None else set()
-
-
-def covers(names: frozenset[str], host: str) -> bool:
-    """Return whether a host is one of the names, or is covered by a wildcard among them."""
-    host = host.lower()
-    wildcards = (f"*{host[dot:]}" for dot, letter in enumerate(host) if letter == ".")
-    return not names.isdisjoint((host, EVERY_HOST, *wildcards))
 
 
 def _keep(owners: dict[ObjectKey, None], owner: ObjectKey) -> None:

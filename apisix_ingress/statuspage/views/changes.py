@@ -13,6 +13,8 @@ from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.views.change_words import change_words
 from apisix_ingress.statuspage.views.presentation import object_reference, page_of, paging, rfc3339
 
+EARLIER = "Of earlier changes, the gateways know when a record was written, but not what changed or what was deleted."
+
 
 def changes(facts: PageInputs, snapshot: Snapshot, query: str, page: int) -> JsonObject:
     """Return a page of the changes, the newest first."""
@@ -22,6 +24,7 @@ def changes(facts: PageInputs, snapshot: Snapshot, query: str, page: int) -> Jso
     return {
         "query": query,
         "began": rfc3339(facts.journal.began),
+        "note": EARLIER,
         **paging(len(found), page),
         "items": list(page_of(found, page)),
     }
@@ -43,7 +46,7 @@ def change_row(snapshot: Snapshot, each: RecordChange) -> JsonObject:
         "cluster": each.cluster,
         "kind": each.key.kind,
         "id": each.key.id,
-        "name": clean(each.name),
+        "name": clean(each.name or (entry.record.name if entry is not None else "")),
         "exists": entry is not None,
         "owner": object_reference(owner) if owner is not None else None,
         "times": each.times,

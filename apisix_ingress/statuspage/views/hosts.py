@@ -70,7 +70,7 @@ async def hosts(
 async def host_rows(facts: PageInputs, snapshot: Snapshot, found: Sequence[Host]) -> list[JsonObject]:
     """Return hosts for display, with the backends of each."""
     backends: dict[str, dict[str, int]] = {each.name: {} for each in found}
-    async for entry in in_turns(snapshot.by_kind.get("routes", ()) if found else ()):
+    async for entry in in_turns((*snapshot.by_kind.get("routes", ()), *snapshot.kept.values()) if found else ()):
         for name in backends.keys() & set(entry.hosts or (EVERY_HOST,)):
             backends[name] |= _backends(snapshot, entry)
     return [{**host_row(facts, each), "backends": _bounded_backends(backends[each.name])} for each in found]
@@ -98,7 +98,6 @@ def host_row(facts: PageInputs, each: Host) -> JsonObject:
         "routes": each.routes.total(),
         "states": {status: count for status, count in each.routes.items() if count},
         "owners": [object_reference(key) for key in each.owners],
-        "kept": each.kept,
         "unpublished": [object_reference(key) for key in each.unpublished],
         "certificate": certificate_row(facts, certificate)
         if (certificate := each.certificate or each.wanted)

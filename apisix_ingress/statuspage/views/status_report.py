@@ -6,7 +6,7 @@ from datetime import datetime
 
 from apisix_ingress.diagnostics.empty_state import NO_HINT
 from apisix_ingress.diagnostics.reports.status import Filter, Wellness, compose, computed_wellness, short_of
-from apisix_ingress.diagnostics.shortfalls import Shortfalls
+from apisix_ingress.diagnostics.shortfalls import NO_ENDPOINTS, Shortfalls
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
@@ -63,19 +63,19 @@ def _state(
     if not facts.controller.leads and not conditions.is_broken(key):
         return Wellness("pending", "NotLeader", FOLLOWER)
     found = short_of(short, key, computed_wellness(conditions.of(key)))
-    since = rfc3339(_since(facts, snapshot, short, key)) if found.state != "ok" else ""
+    since = rfc3339(_since(facts, snapshot, short, key, found.reason)) if found.state != "ok" else ""
     return Wellness(found.state, found.reason, clean(found.message), since)
 
 
-def _since(facts: PageInputs, snapshot: Snapshot, short: Shortfalls, key: ObjectKey) -> datetime | None:
+def _since(facts: PageInputs, snapshot: Snapshot, short: Shortfalls, key: ObjectKey, reason: str) -> datetime | None:
     """Return since when an object has its state."""
+    if reason == NO_ENDPOINTS:
+        idle = (snapshot.entries[each] for each in short.idle_upstreams(key) if each in snapshot.entries)
+        return next((emptied_since(facts, each) for each in idle), None)
     if (cause := cause_of_objects(facts, [key], snapshot.problems_of)) is not None:
         return cause.since
     entries = [entry for record in short.records(key) if (entry := snapshot.entries.get(record)) is not None]
-    if any(not each.settled for each in entries):
-        return causes_of_records(facts, entries).since
-    idle = (snapshot.entries[each] for each in short.idle_upstreams(key) if each in snapshot.entries)
-    return next((emptied_since(facts, each) for each in idle), None)
+    return causes_of_records(facts, entries).since
 
 
 def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> JsonObject:
@@ -91,5 +91,6 @@ def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> Jso
         "in_sync": is_known and not trouble and counts["applied"] == counts.total(),
         "trouble": clean(trouble or ("" if is_known else FOLLOWER if not facts.controller.leads else "not read yet")),
         "version": clean(cluster.version),
+        "checked": rfc3339(facts.journal.of(cluster.name).compared_at if is_known else None),
         "records": {"wanted": counts.total(), "there": counts["applied"], **states} if is_known else None,
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from apisix_ingress.statuspage.views.changes import EARLIER
 from reference.documents import DOCUMENTS
 from tests.flow.commandline import Cli
 from tests.flow.surveying import SurveyHarness
@@ -28,13 +29,15 @@ open("pipe").read()
 
 @pytest.fixture
 async def page() -> AsyncIterator[PageHarness]:
-    """The page of a leader with a host that is live, and one whose Service is missing."""
+    """The page of a leader with a host that is live but has no certificate, and one whose Service is missing."""
     match = {"hosts": ["web.example.org"], "paths": ["/"]}
     live = make("ApisixRoute", "web", spec={"http": [rule(match=match)]})
     lost = {"hosts": ["lost.example.org"], "paths": ["/"]}
     gone = [{"serviceName": "gone", "servicePort": 80}]
     broken = make("ApisixRoute", "broken", spec={"http": [rule(match=lost, backends=gone)]})
-    async with served(make_harness(service(), slice_of([{"addresses": ["10.0.0.7"]}]), live, broken)) as harness:
+    secret = {"namespace": "default", "name": "none"}
+    tls = make("ApisixTls", "web", spec={"hosts": ["web.example.org"], "secret": secret})
+    async with served(make_harness(service(), slice_of([{"addresses": ["10.0.0.7"]}]), live, broken, tls)) as harness:
         yield harness
 
 
@@ -61,9 +64,10 @@ async def test_hosts_are_listed_with_their_state_backend_and_objects(cli: Cli, p
     got = await cli.beside("hosts", "--url", page.url)
     assert got.returncode == 1
     assert [" ".join(line.split()) for line in got.stdout.splitlines()] == [
-        "HOST STATE SINCE ROUTES BACKENDS CERTIFICATE OBJECTS",
-        "lost.example.org not published - 0 - - ApisixRoute default/broken",
-        "web.example.org live - 1 default_web_80 (1) - ApisixRoute default/web",
+        "HOST STATE SINCE ROUTES BACKENDS CERTIFICATE OBJECTS CAUSE",
+        "lost.example.org not published - 0 - - ApisixRoute default/broken Service default/gone does not exist; create"
+        " it or correct the name",
+        "web.example.org live - 1 default_web_80 (1) missing ApisixRoute default/web -",
     ]
     only = await cli.json("hosts", "--problems", "--url", page.url)
     assert [each["host"] for each in only[1]["hosts"]] == ["lost.example.org"]
@@ -78,16 +82,28 @@ async def test_an_unknown_host_is_reported_with_the_most_similar_one(cli: Cli, p
 
 
 async def test_changes_name_the_record_and_its_object(cli: Cli, page: PageHarness) -> None:
-    nothing = await cli.beside("changes", "--url", page.url)
-    assert (nothing.returncode, nothing.stdout) == (0, "nothing changed in the last hour\n")
+    first, note = (await cli.beside("changes", "--url", page.url)).stdout.splitlines()
+    assert first == "nothing changed in the last hour"
+    assert note.startswith("The leader started ")
+    assert note.endswith(f" ago. {EARLIER}")
     key = page.record("routes", "default_web_rule")
-    page.journal.written("default", key, "created", "default_web_rule", "ok")
+    page.journal.written("default", key, "created", "", "ok")
     got = await cli.beside("changes", "ApisixRoute", "--url", page.url)
     want = f"created routes/{key.id} (default_web_rule) of ApisixRoute default/web in cluster default"
-    assert got.stdout.partition(": ")[2] == f"{want}\n"
+    assert got.stdout.splitlines()[0].partition(": ")[2] == want
 
 
-@pytest.mark.parametrize("command", ["hosts", "changes"])
+async def test_certificates_are_listed_with_those_that_are_missing(cli: Cli, page: PageHarness) -> None:
+    got = await cli.beside("certificates", "--url", page.url)
+    assert got.returncode == 1
+    assert [" ".join(line.split()) for line in got.stdout.splitlines()] == [
+        "VALIDITY EXPIRES HOSTS OBJECT SECRET ISSUER OR CAUSE",
+        "missing - web.example.org ApisixTls default/web Secret default/none Secret default/none does not exist; create"
+        " it or correct the name",
+    ]
+
+
+@pytest.mark.parametrize("command", ["certificates", "changes", "hosts"])
 async def test_documents_of_the_leader_match_their_schemas(cli: Cli, page: PageHarness, command: str) -> None:
     key = page.record("routes", "default_web_rule")
     page.journal.written("default", key, "updated", "default_web_rule", "ok")

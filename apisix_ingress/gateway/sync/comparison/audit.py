@@ -100,7 +100,7 @@ class Audit:
         await self._config.adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
         on_compare()
         self._observer.inherited(self._driver.cluster, listing.owned)
-        await self._compare(listing, ended)
+        await self._compare(listing, ended, lambda key: None)
         found = await self._queue_difference()
         self._log.info(
             "cluster.takeover",
@@ -115,9 +115,15 @@ class Audit:
         """Compare, and queue repairs of drift; return whether the cluster could be read."""
         driver, cluster = self._driver, self._driver.cluster
         ended, began = self._table.ended, self._clock.monotonic()
+        drift: list[RecordKey] = []
+
+        def on_drift(key: RecordKey) -> None:
+            drift.append(key)
+            self._observer.drifted(cluster, key)
+
         try:
             listing = await self._list(self._ledger(self._table.records()))
-            drift = await self._compare(listing, ended)
+            await self._compare(listing, ended, on_drift)
             driver.unacked.audited(began, driver.wanted)
             found = await self._queue_difference()
         except GatewayError as error:
@@ -127,10 +133,10 @@ class Audit:
             return False
         self.failure = ""
         self._observer.compared(cluster, ok=True)
-        self._observer.drift(cluster, drift)
+        self._observer.drift(cluster, len(drift))
         if drift:
             changes = {"upserts": len(found.upserts), "deletes": len(found.deletes)}
-            self._log.warning("audit.drift", drift=drift, **changes, remedy=DRIFT_REMEDY)
+            self._log.warning("audit.drift", drift=len(drift), **changes, remedy=DRIFT_REMEDY)
         return True
 
     def log_failure(self) -> None:
@@ -193,14 +199,15 @@ class Audit:
         ours = {*records, *(slot.key for slot in self._table.timed.values() if slot.may_be_overwritten > -math.inf)}
         return frozenset(key for key in ours if key.kind in UNLABELLED or self._driver.wanted(key) is not None)
 
-    async def _compare(self, listing: ClusterListing, ended: int) -> int:
-        """Post the records of a list; return the number of records that another client changed.
+    async def _compare(self, listing: ClusterListing, ended: int, on_drift: Callable[[RecordKey], None]) -> None:
+        """Post the records of a list.
 
         Args:
             listing: The records of the cluster.
             ended: The number of flights that had ended when the list was started.
+            on_drift: Called with each record that another client changed, before its repair.
         """
-        driver, table, drift = self._driver, self._table, 0
+        driver, table = self._driver, self._table
         # The outcome of a write that was unknown is not a change by another client, however long ago it was.
         unknown = {slot.key for slot in table if isinstance(slot.observed, Unknown)}
         self.version = listing.version
@@ -218,14 +225,15 @@ class Audit:
                 slot, found = table.slot(key), self._with_name(key, owned[key])
                 is_changed = slot.applied is None or slot.applied.digest != found.digest
                 driver.post(slot, Event.FOUND if is_changed else Event.CONFIRMED, Detail(found=found))
-                drift += is_changed and self._is_drift(slot) and key not in unknown
+                if is_changed and self._is_drift(slot) and key not in unknown:
+                    on_drift(key)
         async for key in in_turns(table.records().difference(owned)):
             if not is_touched(key):
                 driver.post(table.slot(key), Event.MISSING)
-                drift += self._is_drift(table.slot(key)) and key not in unknown
+                if self._is_drift(table.slot(key)) and key not in unknown:
+                    on_drift(key)
         self._compare_foreign({key for key in listing.foreign if not is_touched(key)})
         driver.sentinels.listed(listing, is_touched)
-        return drift
 
     def _compare_foreign(self, foreign: set[RecordKey]) -> None:
         """Post which records of other clients appeared or disappeared; log records that take a desired id."""

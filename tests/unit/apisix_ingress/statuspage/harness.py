@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from apisix_ingress.gateway.sync.observer import APPLIED, Outage, RecordState
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.observability.http_server import HttpServer, Readiness
 from apisix_ingress.observability.metrics import Metrics
@@ -36,13 +36,13 @@ class ScriptedCluster:
     is_away: bool = False
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
     earlier: set[RecordKey] = field(default_factory=set)
-    kept: tuple[str, ...] = ()
+    kept: dict[RecordKey, FrozenJson] = field(default_factory=dict)
 
     def record_state(self, key: RecordKey) -> RecordState:
         return self.states.get(key, APPLIED)
 
-    def kept_hosts(self) -> Iterable[str]:
-        return self.kept
+    def kept_routes(self) -> Iterable[tuple[RecordKey, FrozenJson]]:
+        return self.kept.items()
 
     def holds(self, key: RecordKey) -> bool:
         return key in self.earlier or self.record_state(key) is APPLIED

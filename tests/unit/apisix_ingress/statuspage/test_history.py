@@ -206,3 +206,11 @@ def test_events_of_earlier_leaders_have_the_time_when_an_object_began_to_fail() 
     reports[owner] = Report(3, (Problem(code, "gone"),))
     journal.reported(owner)
     assert journal.since(owner, code) == clock.now()
+
+
+def test_the_repair_of_a_record_that_another_client_deleted_is_not_a_new_record() -> None:
+    journal = History(FakeClock())
+    journal.drifted("a", KEY)
+    for change in ("created", "updated"):
+        journal.written("a", KEY, change, "one", "ok")
+        assert [each.change for each in journal.changes()] == ["restored" if change == "created" else "updated"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.statuspage import snapshot
 from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache, gather
 from apisix_ingress.statuspage.summary.ordering import CHUNK, ordered
@@ -85,7 +86,9 @@ async def test_sorting_piece_by_piece_is_sorting() -> None:
 
 async def test_a_record_that_may_exist_is_not_listed() -> None:
     harness = make_harness()
-    harness.world.desired.replace(make_claimant(), [make_record(existing_only=True)])
+    record = make_record(existing_only=True)
+    harness.world.desired.replace(make_claimant(), [record])
+    harness.clusters[0].states[record.key] = RecordState("pending")
     assert (await gather(harness.facts)).entries == {}
 
 

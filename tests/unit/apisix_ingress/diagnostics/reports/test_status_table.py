@@ -17,6 +17,7 @@ EAST: dict[str, Any] = {
     "in_sync": True,
     "trouble": "",
     "version": "APISIX/3.18.0",
+    "checked": "2026-11-22T09:00:15Z",
     "records": COUNTS,
 }
 WEST = {**EAST, "name": "west", "url": "http://w", "reachable": False, "in_sync": False, "trouble": "no response"}
@@ -48,7 +49,7 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
     got = status_lines(
         document(
             healthy=False,
-            clusters=[differing, {**WEST, "records": None, "version": ""}],
+            clusters=[differing, {**WEST, "records": None, "version": "", "checked": ""}],
             objects={"ApisixRoute": {**OK, "failed": 1}, "Ingress": OK},
             items=[ITEM],
             unread=[{"kind": "Secret", "reason": "forbidden"}],
@@ -59,9 +60,9 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
         "1 object, 2 gateway clusters and 1 unreadable kind need attention",
         "controller apisix-ingress: one leads, renewed 2.5 s ago (lease apisix/leader)",
         "",
-        "CLUSTER  STATE        RECORDS                       VERSION        ADMIN API",
-        "east     incomplete   3/5 (1 differing, 1 missing)  APISIX/3.18.0  http://e",
-        "west     unreachable  -                             -              http://w",
+        "CLUSTER  STATE        RECORDS                       CHECKED   VERSION        ADMIN API",
+        "east     incomplete   3/5 (1 differing, 1 missing)  15 s ago  APISIX/3.18.0  http://e",
+        "west     unreachable  -                             -         -              http://w",
         "  no response",
         "",
         "KIND         OK  FAILED  WAITING  PENDING",
@@ -99,7 +100,7 @@ def test_rows_that_need_attention_are_coloured() -> None:
     got = dict(status_lines(document(healthy=False, objects={"ApisixRoute": {**OK, "failed": 1}}, items=[ITEM]), NOW))
     assert got["1 object needs attention"] == "red"
     assert got["ApisixRoute  shop/web  failed  ServiceNotFound  5 min  no Service"] == "red"
-    assert got["east     in sync  5/5      APISIX/3.18.0  http://e"] == ""
+    assert got["east     in sync  5/5      15 s ago  APISIX/3.18.0  http://e"] == ""
 
 
 @pytest.mark.parametrize(

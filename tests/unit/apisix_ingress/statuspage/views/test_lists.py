@@ -141,24 +141,24 @@ async def test_host_whose_object_keeps_an_earlier_version_is_partial() -> None:
     assert "earlier version live" in page
 
 
-async def test_a_route_that_an_earlier_process_left_in_a_gateway_is_reported() -> None:
+async def test_a_route_that_an_earlier_process_left_in_a_gateway_answers_as_before_a_failover() -> None:
     gone = [{"serviceName": "gone", "servicePort": 80}]
     lost = [shop(name, f"{name}.example.org", backends=gone) for name in ("kept", "new")]
-    cluster = ScriptedCluster(kept=("kept.example.org", "*.wild.example.org"))
-    async with served(make_harness(*lost, clusters=[cluster])) as harness:
-        states = {each["host"]: each["status"] for each in (await harness.data("hosts"))["items"]}
-        pages = {
-            host: (await harness.ask(f"/status/explain?url={host}/a")).text
-            for host in ("kept.example.org", "new.example.org", "a.wild.example.org")
-        }
-        harness.controller.leads = False
-        assert "earlier route" not in (await harness.ask("/status/explain?url=kept.example.org/a")).text
-    assert states == {"kept.example.org": "partial", "new.example.org": "not published"}
-    assert {host: "An earlier route" in page for host, page in pages.items()} == {
-        "kept.example.org": True,
-        "new.example.org": False,
-        "a.wild.example.org": True,
-    }
+    harness = make_harness(*lost)
+    kept, upstream = RecordKey("routes", "7"), harness.record("upstreams", "default_gone_80")
+    labels = {"managed-by": "apisix-ingress-controller"}
+    body = {"name": "default_kept_rule", "hosts": ["kept.example.org"], "uris": ["/a"], "labels": labels}
+    harness.clusters[0].kept[kept] = {**body, "upstream_id": upstream.id}
+    async with served(harness):
+        hosts = (await harness.data("hosts"))["items"]
+        answer = (await harness.data("explain", url="kept.example.org/a"))["answer"]
+        listed = (await harness.data("records", kind="routes"))["items"]
+    assert [(each["host"], each["summary"], each["routes"]) for each in hosts] == [
+        ("kept.example.org", "closed (503)", 1),
+        ("new.example.org", "not published", 0),
+    ]
+    assert (answer["kind"], answer["status"]) == ("error", 503)
+    assert listed == []
 
 
 async def test_a_host_is_partial_if_one_of_two_clusters_is_unreachable() -> None:
