@@ -1,14 +1,15 @@
-"""The interface between the sync engine and a gateway cluster; `adminapi` implements it."""
+"""The interface between the sync engine and a gateway cluster; `adminapi` and `standalone` implement it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
+from apisix_ingress.runtime.term import Term
 
 
 class DependencyPending(GatewayUnavailable):
@@ -106,6 +107,12 @@ class Backend(Protocol):
     @property
     def timeout(self) -> float:
         """The maximum duration of a `put` or `delete` in seconds."""
+
+    def attend(self, term: Term) -> Coroutine[Any, Any, None]:
+        """Begin a term; return what has to run during the term beside the other calls, until it is cancelled.
+
+        What other terms have read is forgotten at once.
+        """
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS

@@ -7,9 +7,9 @@ before it is written to the gateway, and removed after it is deleted there. `kub
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -17,6 +17,7 @@ from apisix_ingress.errors import GatewayRejected, IngressError
 from apisix_ingress.gateway.backend import Backend, ClusterListing, DependencyPending, NotTried, ObservedRecord
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNLABELLED, Record
+from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
 
@@ -83,6 +84,10 @@ class LedgeredBackend:
     def timeout(self) -> float:
         """The maximum duration of a write to the gateway in seconds."""
         return self._backend.timeout
+
+    def attend(self, term: Term) -> Coroutine[Any, Any, None]:
+        """Begin a term; return what has to run during it."""
+        return self._backend.attend(term)
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS

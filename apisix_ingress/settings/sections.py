@@ -279,8 +279,12 @@ class ClusterSettings(_Section):
 
     name: Name = "default"
     """Unique; appears in logs, metrics and conditions."""
+    mode: Literal["apisix", "apisix-standalone"] = "apisix"
+    """Where the gateways keep records: in etcd (apisix), or in their memory (apisix-standalone)."""
     admin_url: AdminUrl = "http://127.0.0.1:9180/apisix/admin"
-    """URL of the Admin API."""
+    """URL of the Admin API. With apisix-standalone, each address of the host is a gateway, unless the URL is https."""
+    more_admin_urls: tuple[AdminUrl, ...] = ()
+    """URLs of other gateways of the group; only with apisix-standalone."""
     admin_key: SecretStr = SecretStr("")
     """Value of the X-API-KEY header; empty: requests have no key."""
     admin_key_file: str = ""
@@ -290,6 +294,8 @@ class ClusterSettings(_Section):
 
     @model_validator(mode="after")
     def _has_one_usable_key(self) -> Self:
+        if self.more_admin_urls and self.mode != "apisix-standalone":
+            raise ValueError("more_admin_urls needs mode: apisix-standalone; gateways with etcd need only one URL")
         if self.admin_key.get_secret_value() and self.admin_key_file:
             raise ValueError("admin_key and admin_key_file are mutually exclusive: set one of them")
         if not HEADER_VALUE.fits(self.admin_key.get_secret_value()):

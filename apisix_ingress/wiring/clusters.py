@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 import structlog
 from pydantic import SecretStr
@@ -20,7 +21,13 @@ from apisix_ingress.gateway.adminapi.admin_key import Fields
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.gateway.adminapi.request_sender import RequestHook
 from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
+from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
+from apisix_ingress.gateway.standalone.admin import StandaloneAdmin
+from apisix_ingress.gateway.standalone.endpoint import Endpoint
+from apisix_ingress.gateway.standalone.fleet import Fleet
+from apisix_ingress.gateway.standalone.group import StandaloneGroup
+from apisix_ingress.gateway.standalone.resolver import urls_of_gateways
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.config import Closing, CurrentNodes, NoClosing, SyncConfig, open_always
@@ -39,6 +46,11 @@ log = structlog.get_logger()
 CHANGE_SECONDS = 2.0
 """Seconds after a change of a record for which the gateways count as being changed: changes come in groups, and a burst
 of statuses between two of them would delay the second one."""
+
+STANDALONE: Final = "apisix-standalone"
+
+STANDALONE_WRITES = 2000
+"""Number of records that a document for standalone gateways may add: a document always contains all records."""
 
 BULK_BACKLOG = 64
 """Number of records queued for sync above which a cluster is in a bulk."""
@@ -71,13 +83,15 @@ class GatewayCluster:
         self._home_url = url
         self._ledger = wiring.ledger
         self._current = home
+        self._settings = settings
+        self._clock = wiring.clock
         config = SyncConfig(
             self.name,
             wiring.wanted,
             clock=wiring.clock,
             rng=wiring.rng,
             observer=wiring.observer,
-            concurrency=settings.sync.concurrency,
+            concurrency=STANDALONE_WRITES if settings.mode == STANDALONE else settings.sync.concurrency,
             audit_interval=settings.sync.audit_interval,
             check_interval=settings.sync.check_interval,
             adopt=wiring.adoptions.adopt,
@@ -131,7 +145,21 @@ class GatewayCluster:
         return self._home.elsewhere(address.url, AdminKey(lambda: SecretStr(address.key)), fields)
 
     def _ledgered(self, url: str) -> LedgeredBackend:
-        return LedgeredBackend(self._current, self._ledger, ledger_name(self.name, url, home=self._home_url))
+        return LedgeredBackend(self._backend(url), self._ledger, ledger_name(self.name, url, home=self._home_url))
+
+    def _backend(self, url: str) -> Backend:
+        admin, settings, clock = self._current, self._settings, self._clock
+        if not isinstance(admin, StandaloneAdmin):
+            return admin
+        urls = (url, *settings.more_admin_urls) if url == self._home_url else (url,)
+
+        def connect_to(url: str) -> Endpoint:
+            return Endpoint(admin.elsewhere(url, admin.requests.key, admin.requests.fields))
+
+        fleet = Fleet(self.name, connect_to, partial(urls_of_gateways, urls), seconds=admin.timeout, clock=clock)
+        return StandaloneGroup(
+            self.name, fleet, controller=admin.controller, timeout=settings.sync.timeout, clock=clock
+        )
 
 
 class GatewayClusters:
@@ -201,11 +229,14 @@ def connect(
         ConfigError: The file of its admin key or certificate cannot be used, or a published key is rejected.
     """
     cluster = settings.clusters[index]
-    return AdminClient(
+    is_standalone = cluster.mode == STANDALONE
+    client = StandaloneAdmin if is_standalone else AdminClient
+    return client(
         cluster.admin_url,
         AdminKey(partial(_read_key, cluster, settings.preset), cluster.admin_key_file),
         controller=controller_name,
-        timeout=cluster.sync.timeout,
+        # A write to standalone gateways may have to wait for the one before.
+        timeout=cluster.sync.timeout / 2 if is_standalone else cluster.sync.timeout,
         concurrency=cluster.sync.concurrency,
         tls=_tls(cluster, clock),
         user_agent=agent,

@@ -18,6 +18,7 @@ from apisix_ingress.model.json import FrozenJson, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned, owner_labels
 from apisix_ingress.model.records import UNLABELLED, Record, comparable, hosts_of, references, taken
+from apisix_ingress.runtime.term import Term
 
 OURS = owner_labels("apisix-ingress")
 
@@ -240,6 +241,9 @@ class FakeBackend:
         await asyncio.sleep(0.005)
         await self._hang()
         self._check()
+
+    async def attend(self, term: Term) -> None:
+        """Do nothing."""
 
     def credentials_changed(self) -> bool:
         return self.changed_credentials

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from http import HTTPStatus
+from typing import Self
 from urllib.parse import quote
 
 import httpx
@@ -39,11 +40,12 @@ from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
+from apisix_ingress.runtime.term import Term
 
 # Connections for lists and a probe in addition to the writes, so that no request waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
 # Seconds. A list of all routes may be large and take the gateway a while.
-_LIST_TIMEOUT = 60.0
+LIST_TIMEOUT = 60.0
 LARGEST_LIST = 256 * 2**20
 """The default limit for the size of a list in bytes."""
 
@@ -100,7 +102,7 @@ class AdminClient:
         largest_list: int = LARGEST_LIST,
     ) -> None:
         transport = transport or AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
-        self._requests = RequestSender(
+        self.requests = RequestSender(
             url,
             key,
             timeout=timeout,
@@ -109,65 +111,68 @@ class AdminClient:
             on_request=on_request,
             fields=fields,
         )
-        self._controller = controller
-        self._largest_list = largest_list
+        self.controller = controller
+        self.largest_list = largest_list
         connect = timeout * CONNECT_SHARE
-        self._list_limits = httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect)
+        self.list_limits = httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect)
         self._version = ""
         self.date = ""
         """The `Date` header of the last list."""
 
-    def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> AdminClient:
+    def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> Self:
         """Return a client for another address that shares the transport; closing either closes both."""
         other = copy(self)
-        other._requests = self._requests.elsewhere(url, key, fields)
+        other.requests = self.requests.elsewhere(url, key, fields)
         other._version = ""
         return other
 
     @property
     def timeout(self) -> float:
         """The maximum duration of a write in seconds."""
-        return self._requests.timeout
+        return self.requests.timeout
+
+    async def attend(self, term: Term) -> None:
+        """Do nothing: etcd keeps the gateways equal."""
 
     async def put(self, record: Record) -> bool:
         """Create or replace a record; return whether the request had to be repeated."""
         path = _path(record.key)
-        response = await self._requests.request("PUT", path, record.payload)
+        response = await self.requests.request("PUT", path, record.payload)
         if not is_done(response):
-            raise await self._requests.error(response, "PUT", path, record)
+            raise await self.requests.error(response, "PUT", path, record)
         return "is_resent" in response.extensions
 
     async def delete(self, key: RecordKey) -> bool:
         """Delete a record, missing or not; return whether the request had to be repeated."""
         path = _path(key)
-        response = await self._requests.request("DELETE", path)
+        response = await self.requests.request("DELETE", path)
         if not (is_done(response) or is_gone(response)):
-            raise await self._requests.error(response, "DELETE", path)
+            raise await self.requests.error(response, "DELETE", path)
         return "is_resent" in response.extensions
 
     async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Return a record as the gateway has it, owned or not; None if it does not exist."""
         path = _path(key)
-        response = await self._requests.request("GET", path)
+        response = await self.requests.request("GET", path)
         if is_gone(response) or is_disabled(response):
             return None
         if response.status_code >= 300:
-            raise await self._requests.error_of_read(response, path)
-        parse = partial(record_of, key.kind, response.content, self._controller)
-        found = await self._requests.aside(len(response.content), parse)
+            raise await self.requests.error_of_read(response, path)
+        parse = partial(record_of, key.kind, response.content, self.controller)
+        found = await self.requests.aside(len(response.content), parse)
         if found is None:
-            raise await self._requests.error_of_read(response, path)
+            raise await self.requests.error_of_read(response, path)
         return found
 
     async def probe(self) -> None:
         """List the smallest page of routes, which requires a valid key and a working etcd behind the gateway."""
-        response = await self._requests.request("GET", "routes?page=1&page_size=10")
+        response = await self.requests.request("GET", "routes?page=1&page_size=10")
         if await self._is_emptied(response):
             return
         if response.status_code >= 300:
-            raise await self._requests.error_of_read(response, "routes")
+            raise await self.requests.error_of_read(response, "routes")
         if not (response.extensions.get("is_cut") and begins_list(response.content)):
-            next(bodies_of("routes", response.content, self._requests.fields), None)  # raises if it is not a list
+            next(bodies_of("routes", response.content, self.requests.fields), None)  # raises if it is not a list
 
     async def read(self, path: str) -> bytes:
         """Return the response for a path that is not a record, such as `plugins/list`.
@@ -175,9 +180,9 @@ class AdminClient:
         Raises:
             GatewayError: There was no response, or an error.
         """
-        response = await self._requests.request("GET", path)
+        response = await self.requests.request("GET", path)
         if response.status_code >= 300:
-            raise await self._requests.error(response, "GET", path)
+            raise await self.requests.error(response, "GET", path)
         if response.extensions.get("is_cut"):
             raise GatewayUnavailable(f"GET {path}: the answer is larger than {LARGEST_ANSWER // 2**20} MiB", sent=False)
         return response.content
@@ -200,11 +205,11 @@ class AdminClient:
         for record in records:
             by_kind.setdefault(record.key.kind, []).append(record)
         document = {kind: [_validated(record) for record in kept] for kind, kept in by_kind.items()}
-        response = await self._requests.request("POST", VALIDATE, canonical(document))
+        response = await self.requests.request("POST", VALIDATE, canonical(document))
         if is_done(response) or response.status_code == HTTPStatus.NOT_FOUND:
             return {}
         if (errors := rejections_in(response)) is None:
-            raise await self._requests.error(response, "POST", VALIDATE)
+            raise await self.requests.error(response, "POST", VALIDATE)
         rejected = [(by_kind[kind][index], text) for kind, index, text in errors if index < len(by_kind.get(kind, ()))]
         return {record.key: scrub(text, record.body) for record, text in rejected}
 
@@ -217,7 +222,7 @@ class AdminClient:
             GatewayError: There was no response, or an error.
         """
         content = await self._list(kind)
-        return None if content is None else dict(filter(None, bodies_of(kind, content, self._requests.fields)))
+        return None if content is None else dict(filter(None, bodies_of(kind, content, self.requests.fields)))
 
     async def label(self, key: RecordKey, labels: Mapping[str, str]) -> None:
         """Add labels to a record; its other fields, including fields that the gateway never returns, stay unchanged.
@@ -226,9 +231,9 @@ class AdminClient:
             GatewayError: The request failed; gateways reject it for kinds without PATCH.
         """
         path = _path(key)
-        response = await self._requests.request("PATCH", path, canonical({"labels": dict(labels)}))
+        response = await self.requests.request("PATCH", path, canonical({"labels": dict(labels)}))
         if not is_done(response):
-            raise await self._requests.error(response, "PATCH", path)
+            raise await self.requests.error(response, "PATCH", path)
 
     @property
     def version(self) -> str:
@@ -237,7 +242,7 @@ class AdminClient:
 
     def credentials_changed(self) -> bool:
         """Return whether the file of the admin key has changed since it was read."""
-        return self._requests.key.changed()
+        return self.requests.key.changed()
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
@@ -258,13 +263,13 @@ class AdminClient:
                 else:
                     foreign |= others.keys()
         if len(disabled) == len(RECORD_KINDS):
-            where, setting = self._requests.url, self._requests.fields.url
+            where, setting = self.requests.url, self.requests.fields.url
             raise GatewayRejected(404, f"{where} serves no kind of record: check {setting}")
         return ClusterListing(owned, frozenset(foreign), unclaimed, frozenset(disabled), self._version)
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._requests.transport.aclose()
+        await self.requests.transport.aclose()
 
     @retry(
         retry=retry_if_exception(_has_failed),
@@ -279,13 +284,13 @@ class AdminClient:
     async def _list(self, kind: str) -> bytes | None:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
         try:
-            async with asyncio.timeout(_LIST_TIMEOUT):
-                limits, largest = self._list_limits, self._largest_list
-                response = await self._requests.send("GET", kind, limits=limits, largest=largest)
+            async with asyncio.timeout(LIST_TIMEOUT):
+                limits, largest = self.list_limits, self.largest_list
+                response = await self.requests.send("GET", kind, limits=limits, largest=largest)
         except TimeoutError:
-            raise GatewayUnavailable(f"GET {kind}: no complete list within {_LIST_TIMEOUT:g} s") from None
+            raise GatewayUnavailable(f"GET {kind}: no complete list within {LIST_TIMEOUT:g} s") from None
         if response.extensions.get("is_cut") and response.status_code < 300:
-            size, field = written_size(self._largest_list), self._requests.fields.largest_list
+            size, field = written_size(self.largest_list), self.requests.fields.largest_list
             why = f"the list is larger than {size}: increase {field} if the gateway is meant to have this many records"
             raise GatewayUnavailable(f"GET {kind}: {why}", sent=False)
         self._version = response.headers.get("Server", "")
@@ -296,29 +301,29 @@ class AdminClient:
             return None
         if await self._is_emptied(response):
             return _NO_RECORDS
-        raise await self._requests.error_of_read(response, kind)
+        raise await self.requests.error_of_read(response, kind)
 
     async def _is_emptied(self, response: httpx.Response) -> bool:
         """Return whether a list is missing because etcd behind the gateway was emptied, with the prefix of every kind.
 
         A URL below the Admin API is answered in the same way, but has no list of plugins.
         """
-        return is_gone(response) and (await self._requests.request("GET", "plugins/list")).status_code < 300
+        return is_gone(response) and (await self.requests.request("GET", "plugins/list")).status_code < 300
 
     async def _sort(
         self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, ObservedRecord]
     ) -> dict[RecordKey, ObservedRecord]:
         """Add the owned records to `owned` and return the others; only those of kinds without labels are parsed."""
         others: dict[RecordKey, ObservedRecord] = {}
-        for record in records_of(kind, content, self._requests.fields):
+        for record in records_of(kind, content, self.requests.fields):
             if record is None:
                 await asyncio.sleep(0)
                 continue
             key, body, size, revision = record
-            is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
+            is_ours = key in ledger or is_owned(body.get("labels"), self.controller)
             if is_ours or kind in UNLABELLED:
                 parse = partial(found_of, kind, body, revision)
-                (owned if is_ours else others)[key] = await self._requests.aside(size, parse)
+                (owned if is_ours else others)[key] = await self.requests.aside(size, parse)
             else:
                 others[key] = _UNKNOWN
         return others

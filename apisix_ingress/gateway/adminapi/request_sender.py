@@ -32,6 +32,8 @@ T = TypeVar("T")
 RequestHook = Callable[[str, str, int | None, float], None]
 """Called after each request with method, path, HTTP status (None: no response) and seconds."""
 
+NO_HEADERS: Mapping[str, str] = {}
+
 CONNECT_SHARE = 0.4
 """The share of a request's timeout that establishing a connection may take."""
 
@@ -93,8 +95,10 @@ class RequestSender:
         other._headers = other._new_headers()
         return other
 
-    async def request(self, method: str, path: str, payload: bytes | None = None) -> httpx.Response:
-        """Send a request that ends within the timeout.
+    async def request(
+        self, method: str, path: str, payload: bytes | None = None, *, headers: Mapping[str, str] = NO_HEADERS
+    ) -> httpx.Response:
+        """Send a request, with additional headers, that ends within the timeout.
 
         Raises:
             GatewayError: There was no response, or a write was repeated and then rejected.
@@ -104,7 +108,8 @@ class RequestSender:
                 connect = self.timeout * CONNECT_SHARE
                 # No read timeout: the timeout of the whole request limits it.
                 limits = httpx.Timeout(None, connect=connect, pool=connect)
-                return await self.send(method, path, payload, limits=limits, deadline=scope.when() or math.inf)
+                deadline = scope.when() or math.inf
+                return await self.send(method, path, payload, limits=limits, deadline=deadline, headers=headers)
         except TimeoutError:
             error = GatewayUnavailable(f"{method} {path}: no response within {self.timeout:g} s")
             raise self._placed(error, f"{method} {path}") from None
@@ -118,6 +123,7 @@ class RequestSender:
         limits: httpx.Timeout,
         deadline: float = math.inf,
         largest: int = LARGEST_ANSWER,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> httpx.Response:
         """Send a request within some limits; repeat it if the admin key that was rejected has been replaced.
 
@@ -126,12 +132,12 @@ class RequestSender:
         """
         sent_with = self._headers
         extensions = {"timeout": limits.as_dict(), "deadline": deadline, "largest": largest}
-        response = await self._send(method, path, payload, extensions)
+        response = await self._send(method, path, payload, headers, extensions)
         if response.status_code in (401, 403):
             self.key.refresh()  # another request may have done so since this one was sent
             self._headers = self._new_headers()
             if self._headers != sent_with:
-                response = await self._send(method, path, payload, extensions)
+                response = await self._send(method, path, payload, headers, extensions)
         if "cut_off" in extensions:
             response.extensions["is_resent"] = True
             self._check_repeated(response, method, path)
@@ -163,10 +169,12 @@ class RequestSender:
         async with self._thread:
             return await in_daemon(work, name="admin-large")
 
-    async def _send(self, method: str, path: str, payload: bytes | None, extensions: dict[str, Any]) -> httpx.Response:
+    async def _send(
+        self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str], extensions: dict[str, Any]
+    ) -> httpx.Response:
         """Send a request, and repeat it if it was cut off."""
         try:
-            return await self._attempt(method, path, payload, extensions)
+            return await self._attempt(method, path, payload, headers, extensions)
         except (httpx.RequestError, httpx.InvalidURL) as error:
             # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
             error.__traceback__ = None
@@ -180,14 +188,13 @@ class RequestSender:
         reraise=True,
     )
     async def _attempt(
-        self, method: str, path: str, payload: bytes | None, extensions: dict[str, Any]
+        self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str], extensions: dict[str, Any]
     ) -> httpx.Response:
         loop, status = asyncio.get_running_loop(), None
         began = loop.time()
         try:
-            request = httpx.Request(
-                method, f"{self.url}/{path}", headers=self._headers, content=payload, extensions=extensions
-            )
+            every = {**self._headers, **headers} if headers else self._headers
+            request = httpx.Request(method, f"{self.url}/{path}", headers=every, content=payload, extensions=extensions)
             response = await self.transport.handle_async_request(request)
             await response.aread()
             status = response.status_code

@@ -114,6 +114,7 @@ class SyncSession:
         name, config, began = self._config.name, self._config, self._clock.monotonic()
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._backend.attend(term), name=f"sync-{name}-attend")
                 group.create_task(self.driver.breaker.run_probes(self._backend), name=f"sync-{name}-probe")
                 if config.check_interval:
                     group.create_task(self._spot_check.run_checks(), name=f"sync-{name}-check")

@@ -1,0 +1,1 @@
+"""Gateways without etcd: each gets all records in one document, over its own Admin API (`apisix-standalone`)."""

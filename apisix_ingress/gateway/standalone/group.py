@@ -1,0 +1,255 @@
+"""A group of standalone gateways as one gateway cluster.
+
+Writes of the sync engine are collected and sent together, since each document contains all records. A write is done
+when every gateway that responds has accepted the document.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.gateway.adminapi.error_text import scrub
+from apisix_ingress.gateway.adminapi.responses import found_of
+from apisix_ingress.gateway.backend import ClusterListing, NotTried, ObservedRecord
+from apisix_ingress.gateway.standalone.document import GENERATION, Document, item_of, parsed, record_in
+from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS, Fleet
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
+from apisix_ingress.model.names import is_owned
+from apisix_ingress.model.records import UNLABELLED, Record
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import ends_within, in_daemon
+from apisix_ingress.runtime.term import Term
+
+log = structlog.get_logger()
+
+GATHER_SECONDS = 0.01
+"""Writes that begin within this time are sent in one document."""
+
+LONGEST_PAUSE = 1.0
+"""Gateways get as much time between two documents as they took for the last one, up to this many seconds."""
+
+
+@dataclass(eq=False, slots=True)
+class Change:
+    """A write that is not done yet; `record` None: a delete."""
+
+    record: Record | None
+    item: bytes | None
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def end(self, error: GatewayError | None = None) -> None:
+        """End it, unless its caller has given up."""
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+Changes = Mapping[RecordKey, Change]
+
+
+class StandaloneGroup:
+    """The standalone gateways of one cluster; a `Backend`.
+
+    Args:
+        name: The name of the cluster, for the log.
+        fleet: Its gateways.
+        controller: The name of this controller, which the labels of its records contain.
+        timeout: Seconds for one write.
+        clock: The clock.
+    """
+
+    def __init__(self, name: str, fleet: Fleet, *, controller: str, timeout: float, clock: Clock) -> None:
+        self._fleet = fleet
+        self._controller = controller
+        self._timeout = timeout
+        self._clock = clock
+        self._ours: set[RecordKey] = set()
+        """Records that this controller created, or removed."""
+        self._pending: dict[RecordKey, Change] = {}
+        self._wake = asyncio.Event()
+        self._log = log.bind(cluster=name)
+
+    @property
+    def timeout(self) -> float:
+        """The maximum duration of a write in seconds."""
+        return self._timeout
+
+    def attend(self, term: Term) -> Coroutine[Any, Any, None]:
+        """Forget what other terms have read, and return what sends documents during a term, until it is cancelled."""
+        self._fleet.intend(None)
+        self._ours.clear()
+        self._pending.clear()
+        return self._attend(term)
+
+    async def list_managed(
+        self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+    ) -> ClusterListing:
+        """Return every record of some kinds. The gateways are read at the start of a term; then they are checked."""
+        if self._fleet.document is None:
+            await self._take_over()
+        self._fleet.require_contact()
+        assert self._fleet.document is not None
+        owned, unclaimed = dict[RecordKey, ObservedRecord](), dict[RecordKey, ObservedRecord]()
+        foreign = set[RecordKey]()
+        for kind in kinds:
+            for id_, item in self._fleet.document.items[kind].items():
+                key = RecordKey(kind, id_)
+                found = self._observed(key, item)
+                if found.ours or key in ledger:
+                    owned[key] = found
+                elif kind in UNLABELLED:
+                    unclaimed[key] = found
+                else:
+                    foreign.add(key)
+        self._ours.update(owned)
+        version = next((each.version for each in self._fleet.endpoints.values() if each.version), "")
+        return ClusterListing(owned, frozenset(foreign), unclaimed, version=version)
+
+    async def put(self, record: Record) -> bool:
+        """Create or replace a record."""
+        return await self._change(record.key, Change(record, item_of(record.key, record.body)))
+
+    async def delete(self, key: RecordKey) -> bool:
+        """Delete a record, missing or not."""
+        return await self._change(key, Change(None, None))
+
+    async def get(self, key: RecordKey) -> ObservedRecord | None:
+        """Return a record of the document that the gateways have."""
+        self._fleet.require_contact()
+        item = self._fleet.document.get(key) if self._fleet.document else None
+        return self._observed(key, item) if item is not None else None
+
+    async def probe(self) -> None:
+        """Check whether a gateway responds and accepts the key."""
+        await self._fleet.probe()
+
+    async def read(self, path: str) -> bytes:
+        """Raise: standalone gateways have no other paths."""
+        raise GatewayUnavailable(f"GET {path}: standalone gateways do not serve it", sent=False)
+
+    def credentials_changed(self) -> bool:
+        """Return whether the file of the admin key has changed since it was read."""
+        return any(each.admin.credentials_changed() for each in self._fleet.endpoints.values())
+
+    async def _change(self, key: RecordKey, change: Change) -> bool:
+        document = self._fleet.document
+        if document is None:
+            raise NotTried("the gateways have not been read yet")
+        if document.get(key) == change.item:
+            return False
+        self._pending[key] = change
+        self._wake.set()
+        try:
+            async with asyncio.timeout(self._timeout):
+                await change.done
+        except TimeoutError:
+            sent = self._pending.get(key) is not change
+            raise GatewayUnavailable(f"no gateway accepted {key} within {self._timeout:g} s", sent=sent) from None
+        finally:
+            if self._pending.get(key) is change:
+                del self._pending[key]
+        return False
+
+    async def _attend(self, term: Term) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._fleet.keep(term), name="standalone-keep")
+            while True:
+                if await ends_within(self._wake.wait(), CHECK_SECONDS, clock=self._clock):
+                    await self._clock.sleep(GATHER_SECONDS)
+                self._wake.clear()
+                changes, self._pending = self._pending, {}
+                began = self._clock.monotonic()
+                await self._send(changes, term)
+                await self._clock.sleep(min(self._clock.monotonic() - began, LONGEST_PAUSE))
+
+    async def _send(self, changes: Changes, term: Term) -> None:
+        """Send some writes, in a newer document if another client has written one."""
+        self._ours.update(changes)
+        try:
+            if self._fleet.is_outdated:
+                await self._overtake()
+            await self._apply(changes, term)
+        except GatewayError as error:
+            _end(changes, error)
+
+    async def _apply(self, changes: Changes, term: Term) -> None:
+        """Send some writes; those that the gateways reject are found, and the others are sent without them.
+
+        Raises:
+            GatewayError: No gateway has certainly accepted them.
+        """
+        changes = {key: change for key, change in changes.items() if not change.done.done()}
+        document = self._fleet.document
+        if not changes or document is None:
+            return
+        try:
+            await self._fleet.push(document.changed({key: each.item for key, each in changes.items()}), term)
+        except GatewayRejected as error:
+            await self._isolate(changes, error, term)
+        else:
+            _end(changes)
+
+    async def _isolate(self, changes: Changes, error: GatewayRejected, term: Term) -> None:
+        """End the writes that the gateways reject with their errors, and send the others."""
+        rejected = await self._rejected(changes) if len(changes) > 1 else dict.fromkeys(changes, error.message)
+        for key, text in rejected.items():
+            record = changes[key].record
+            changes[key].end(GatewayRejected(error.status, scrub(text, record.body if record else None)))
+        rest = [(key, change) for key, change in changes.items() if key not in rejected]
+        if rejected:
+            await self._apply(dict(rest), term)
+        else:
+            await self._apply(dict(rest[: len(rest) // 2]), term)
+            await self._apply(dict(rest[len(rest) // 2 :]), term)
+
+    async def _rejected(self, changes: Changes) -> dict[RecordKey, str]:
+        """Return the records that a gateway says are invalid; none if it cannot tell."""
+        records = [change.record for change in changes.values() if change.record is not None]
+        for endpoint in self._fleet.endpoints.values():
+            try:
+                if endpoint.error is None or isinstance(endpoint.error, GatewayRejected):
+                    return await endpoint.admin.validate(records)
+            except GatewayError as error:
+                self._log.info("standalone.not_validated", url=endpoint.url, error=str(error))
+        return {}
+
+    async def _take_over(self) -> None:
+        """Read the gateways: the newest document counts, with the records of other clients in the others."""
+        newest, *others = await self._read()
+        for other in others:
+            newest = newest.with_items(other, [key for key, item in other if not self._observed(key, item).ours])
+        self._fleet.intend(newest.raised(newest.highest + GENERATION))
+
+    async def _overtake(self) -> None:
+        """Replace the document of another client by a newer one, which keeps the client's records."""
+        documents = await self._read()
+        document = self._fleet.document or Document()
+        for other in documents:
+            document = document.with_items(other, [key for key, _ in other if key not in self._ours])
+        self._fleet.intend(document.raised(documents[0].highest + GENERATION))
+
+    async def _read(self) -> list[Document]:
+        """Return the documents of all gateways that respond, the newest first."""
+        contents = await self._fleet.read()
+        documents = [await in_daemon(partial(parsed, each), name="standalone-document") for each in contents]
+        return sorted(documents, key=lambda each: each.highest, reverse=True)
+
+    def _observed(self, key: RecordKey, item: bytes) -> ObservedRecord:
+        body, index = record_in(item)
+        found = found_of(key.kind, body, index)
+        return found if is_owned(body.get("labels"), self._controller) else replace(found, ours=False)
+
+
+def _end(changes: Changes, error: GatewayError | None = None) -> None:
+    for change in changes.values():
+        change.end(error)
