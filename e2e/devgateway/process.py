@@ -21,7 +21,7 @@ ADMIN_KEY = "edd1c9f034335f136f87ad84b625c8f1"
 PROJECT = Path(__file__).resolve().parents[2]
 READY_TIMEOUT = 30.0
 STOP_TIMEOUT = 15.0
-LISTENERS = frozenset(("admin", "proxy", "tls", "etcd"))
+LISTENERS = frozenset(("admin", "proxy", "tls"))
 
 
 class DevGateway:
@@ -41,10 +41,14 @@ class DevGateway:
         data_dir: Path | None = None,
         admin_key: str = ADMIN_KEY,
         stream: bool = True,
+        standalone: bool = False,
         faults: bool = True,
         command: Sequence[str] = (),
     ) -> None:
-        """Choose ports that are not specified; `command` precedes the interpreter (to enter a network namespace)."""
+        """Choose ports that are not specified.
+
+        With `standalone`, records are kept in memory. `command` precedes the interpreter, to enter a namespace.
+        """
         self.admin_key = admin_key
         self.admin_address = f"{host}:{admin_port or free_port(host)}"
         self.proxy_address = f"{host}:{proxy_port or free_port(host)}"
@@ -56,13 +60,14 @@ class DevGateway:
             data_dir = Path(self._temporary.name)
         self.data_dir = data_dir
         self.log_path = data_dir / "gateway.log"
-        self._command = [*command, *self._arguments(etcd), *([] if stream else ["--no-stream"])]
+        self._command = [*command, *self._arguments(etcd, standalone=standalone), *([] if stream else ["--no-stream"])]
         self._command += ["--faults"] if faults else []
         self._process: subprocess.Popen[str] | None = None
         self.notice = ""
 
-    def _arguments(self, etcd: str | None) -> list[str]:
+    def _arguments(self, etcd: str | None, *, standalone: bool) -> list[str]:
         where = ["--etcd", etcd] if etcd else ["--data-dir", str(self.data_dir)]
+        where = ["--standalone"] if standalone else where
         addresses = ["--admin", self.admin_address, "--proxy", self.proxy_address, "--tls", self.tls_address]
         return [sys.executable, "-m", "e2e.devgateway", "--admin-key", self.admin_key, *where, *addresses]
 
@@ -105,7 +110,7 @@ class DevGateway:
         lines: queue.Queue[str | None] = queue.Queue()
         reader = threading.Thread(target=_pump, args=(self._process, lines), name="devgateway.output", daemon=True)
         reader.start()
-        waiting = set(LISTENERS)
+        waiting = set(LISTENERS) if "--standalone" in self._command else {*LISTENERS, "etcd"}
         try:
             while waiting:
                 line = lines.get(timeout=READY_TIMEOUT)

@@ -8,7 +8,7 @@ from typing import Any
 from e2e.devgateway import secretbox
 from e2e.devgateway.adminapi.record_kinds import Refused
 from e2e.devgateway.etcd import EtcdDown
-from e2e.devgateway.store import PREFIX, Record, Store
+from e2e.devgateway.store import PREFIX, Record, Records
 
 Body = dict[str, Any]
 Target = tuple[str, str]
@@ -75,7 +75,7 @@ def links_of(record: Record) -> dict[Target, bool]:
 class References:
     """Knows which records exist and are in use, from the store's memory."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Records) -> None:
         self._store = store
         self._links: dict[Target, dict[Target, bool]] = {}
         self._users: dict[Target, dict[Target, bool]] = {}

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from e2e.devgateway.adminapi.fault_injection import Control
@@ -18,7 +19,8 @@ from e2e.devgateway.dataplane.tls_listener import Certificates
 from e2e.devgateway.etcd import EtcdClient, EtcdProcess
 from e2e.devgateway.ports import split_address
 from e2e.devgateway.references import References
-from e2e.devgateway.store import Store
+from e2e.devgateway.standalone import StandaloneAdmin
+from e2e.devgateway.store import PREFIX, Records, Store
 
 NOTICE = "APISIX stand-in FOR DEVELOPMENT ONLY: not Apache APISIX, not safe, not for production"
 
@@ -36,6 +38,7 @@ class Options:
     etcd: str | None = None
     data_dir: Path | None = None
     stream: bool = True
+    standalone: bool = False
     faults: bool = False
 
 
@@ -65,16 +68,27 @@ class Gateway:
 
     async def _start(self) -> None:
         self._say(NOTICE)
+        if self._options.standalone:
+            records = Records()
+            references = References(records)
+            router, certificates = Router(records), Certificates(records)
+            alone = StandaloneAdmin(records, references, admin_key=self._options.admin_key)
+            control = Control(alone.answer, alone.wipe, enabled=self._options.faults)
+            await self._listen(control, records, references, router, certificates)
+            return
         url = self._options.etcd or await self._start_etcd()
         client = await self._stack.enter_async_context(EtcdClient(url))
         store = Store(client)
         references = References(store)
-        router = Router(store)
-        certificates = Certificates(store)
+        router, certificates = Router(store), Certificates(store)
         await store.start()
         self._stack.push_async_callback(store.close)
         self._say(f"etcd ready on {url}")
-        await self._listen(store, references, router, certificates)
+        admin = Admin(store, references, admin_key=self._options.admin_key, stream=self._options.stream)
+        wipe = partial(store.delete, PREFIX, below=True)
+        await self._listen(
+            Control(admin.answer, wipe, enabled=self._options.faults), store, references, router, certificates
+        )
 
     async def _start_etcd(self) -> str:
         data_dir = self._options.data_dir
@@ -85,12 +99,12 @@ class Gateway:
         await process.start()
         return process.url
 
-    async def _listen(self, store: Store, references: References, router: Router, certificates: Certificates) -> None:
+    async def _listen(
+        self, control: Control, records: Records, references: References, router: Router, certificates: Certificates
+    ) -> None:
         options = self._options
-        admin = Admin(store, references, admin_key=options.admin_key, stream=options.stream)
-        control = Control(admin.answer, store, enabled=options.faults)
         https_port = split_address(options.tls.partition(",")[0])[1]
-        proxy = Proxy(store, references, router, https_port=https_port)
+        proxy = Proxy(records, references, router, https_port=https_port)
         self._stack.push_async_callback(proxy.close)
         for address in options.proxy.split(","):
             await self._serve("proxy", "http", address, Server(proxy.handle, refuse))

@@ -78,20 +78,54 @@ class _Write:
 @dataclass(slots=True)
 class _Memory:
     revision: int = 0
-    kinds: dict[str, dict[str, Record]] = field(default_factory=dict)
     waiting: deque[tuple[int, asyncio.Future[None]]] = field(default_factory=deque)
 
 
 Listener = Callable[[str, str, Record | None], None]
 
 
-class Store:
-    """Read and write records; call `start` once and `close` at the end."""
+class Records:
+    """The records in memory, by kind; the data plane reads them and listens for changes."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, dict[str, Record]] = {}
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call `listener(kind, name, record or None)` on every change in memory."""
+        self._listeners.append(listener)
+
+    def kind(self, kind: str) -> dict[str, Record]:
+        """Return the records of a kind by name, in the order in which the data plane received them."""
+        return self._kinds.setdefault(kind, {})
+
+    async def exists(self, key: str) -> bool:
+        """Return whether a record exists."""
+        kind, _, name = key.removeprefix(PREFIX).partition("/")
+        return name in self.kind(kind)
+
+    def set(self, kind: str, name: str, record: Record | None) -> None:
+        """Create, replace or delete (None) a record; tell the listeners."""
+        records = self.kind(kind)
+        old = records.get(name)
+        if record is None:
+            if records.pop(name, None) is None:
+                return
+        else:
+            if old is not None and old.created != record.created:
+                del records[name]  # deleted and re-created: it moves to the end of the order
+            records[name] = record
+        for listener in self._listeners:
+            listener(kind, name, record)
+
+
+class Store(Records):
+    """Read and write records in etcd; call `start` once and `close` at the end."""
 
     def __init__(self, client: EtcdClient) -> None:
+        super().__init__()
         self._client = client
         self._memory = _Memory()
-        self._listeners: list[Listener] = []
         self._queue: deque[_Write] = deque()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -112,14 +146,6 @@ class Store:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def subscribe(self, listener: Listener) -> None:
-        """Call `listener(kind, name, record or None)` on every change in memory."""
-        self._listeners.append(listener)
-
-    def kind(self, kind: str) -> dict[str, Record]:
-        """Return the watched records of a kind by name, in the order in which the data plane received them."""
-        return self._memory.kinds.setdefault(kind, {})
-
     # Reads from etcd.
 
     async def get(self, key: str) -> Record | None:
@@ -134,8 +160,7 @@ class Store:
 
     async def exists(self, key: str) -> bool:
         """Return whether a record exists: from memory while the watch is active, else from etcd; raises EtcdDown."""
-        kind, _, name = key.removeprefix(PREFIX).partition("/")
-        return (self.connected and name in self.kind(kind)) or await self.get(key) is not None
+        return (self.connected and await super().exists(key)) or await self.get(key) is not None
 
     async def _range(self, key: str, *, end: str | None = None) -> tuple[int, list[KeyValue]]:
         try:
@@ -245,11 +270,11 @@ class Store:
         """Read everything again; the order in memory becomes that of the keys, as after an APISIX restart."""
         revision, pairs = await self._range(PREFIX, end=prefix_end(PREFIX))
         fresh = {record.key: record for pair in pairs if (record := read_record(pair)) is not None}
-        for records in list(self._memory.kinds.values()):
+        for records in list(self._kinds.values()):
             for gone in [record for record in records.values() if record.key not in fresh]:
-                self._set(gone.kind, gone.name, None)
+                self.set(gone.kind, gone.name, None)
         for record in fresh.values():
-            self._set(record.kind, record.name, record)
+            self._watched(record)
         self._advance(revision)
 
     async def _follow(self, ready: asyncio.Event) -> None:
@@ -271,24 +296,14 @@ class Store:
         pair = decode_pair(event["kv"])
         if event.get("type") == "DELETE":
             kind, _, name = pair.key.removeprefix(PREFIX).partition("/")
-            self._set(kind, name, None)
+            self.set(kind, name, None)
         elif (record := read_record(pair)) is not None:
-            self._set(record.kind, record.name, record)
+            self._watched(record)
 
-    def _set(self, kind: str, name: str, record: Record | None) -> None:
-        records = self.kind(kind)
-        old = records.get(name)
-        if record is None:
-            if records.pop(name, None) is None:
-                return
-        elif old is not None and old.modified >= record.modified:
-            return
-        else:
-            if old is not None and old.created != record.created:
-                del records[name]  # deleted and re-created: it moves to the end of the order
-            records[name] = record
-        for listener in self._listeners:
-            listener(kind, name, record)
+    def _watched(self, record: Record) -> None:
+        old = self.kind(record.kind).get(record.name)
+        if old is None or old.modified < record.modified:
+            self.set(record.kind, record.name, record)
 
     def _advance(self, revision: int) -> None:
         memory = self._memory

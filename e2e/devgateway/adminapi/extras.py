@@ -72,6 +72,12 @@ class Extras:
         """Validate a whole document of records; report every error, without checking references to existing records."""
         if document is MISSING or not isinstance(document, dict):
             raise InternalError
+        if errors := await self.errors_in(document):
+            return json_answer(400, {"error_msg": "Configuration validation failed", "errors": errors})
+        return json_answer(200, {})
+
+    async def errors_in(self, document: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return what is wrong with the records of a document, in the form of the response to a validation."""
         errors: list[dict[str, Any]] = []
         for name in sorted(RESOURCES.keys() & document.keys()):
             seen: set[str] = set()
@@ -81,9 +87,7 @@ class Extras:
                     found = {"resource_type": name, "index": index, "error": error}
                     identity = conf.get("username" if name == "consumers" else "id")
                     errors.append(found | ({"resource_id": identity} if identity is not None else {}))
-        if not errors:
-            return json_answer(200, {})
-        return json_answer(400, {"error_msg": "Configuration validation failed", "errors": errors})
+        return errors
 
     async def _error(self, kind: str, conf: dict[str, Any], seen: set[str]) -> str | None:
         identity = str(conf.get("username" if kind == "consumers" else "id", ""))
@@ -95,7 +99,9 @@ class Extras:
             elif kind == "plugin_metadata":
                 check_metadata(identity, conf)
             else:
-                await check_record(RESOURCES[kind], conf, None)
+                # A consumer without a name is a credential.
+                is_credential = kind == "consumers" and "username" not in conf
+                await check_record(RESOURCES["credentials" if is_credential else kind], conf, None)
         except Refused as error:
             return str(error)
         return f"found duplicate id {identity} in {kind}" if identity and known else None

@@ -13,7 +13,6 @@ import orjson
 
 from e2e.devgateway.dataplane.error_pages import JSON, error_page
 from e2e.devgateway.dataplane.http1 import Connection, Request
-from e2e.devgateway.store import PREFIX, Store
 
 ACTIONS = ("reset", "drop_reply", "status", "delay", "hang")
 WRITES = ("PUT", "POST", "PATCH", "DELETE")
@@ -78,7 +77,7 @@ class Control:
     """Wraps the Admin API: injects faults, records writes, and serves its own paths."""
 
     answer: Answerer
-    store: Store
+    wipe: Callable[[], Awaitable[object]]
     enabled: bool = False
     faults: list[Fault] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -154,7 +153,7 @@ class Control:
             after = int(query.removeprefix("after=") or 0) if query.startswith("after=") else 0
             return 200, self.log[after:]
         if operation == ("POST", "wipe"):
-            await self.store.delete(PREFIX, below=True)
+            await self.wipe()
             self.faults.clear()
             self.log.clear()
             return 200, {}

@@ -67,10 +67,10 @@ class Admin:
         if request.method not in METHODS:
             return page_answer(404)
         try:
-            self._authorize(request, query)
+            authorize(request, query, self._keys)
             return await self._dispatch(request, path.removeprefix(PREFIX + "/").split("/"), query)
         except Unauthorized as error:
-            return json_answer(401, {"error_msg": "failed to check token", "description": str(error)})
+            return unauthorized(error)
         except Refused as error:
             return json_answer(error.status, error.body, V3)
         except PlainRefused as error:
@@ -82,16 +82,6 @@ class Admin:
         except Exception:  # as in the gateway, an internal error results in an error page, and serving continues
             log.exception("request %s %s failed", request.method, path)
             return page_answer(500)
-
-    def _authorize(self, request: Request, query: dict[str, str]) -> None:
-        key = request.get("x-api-key") or query.get("api_key") or _cookie(request, "x_api_key")
-        if not key:
-            raise Unauthorized("missing apikey")
-        role = self._keys.get(key)
-        if role is None:
-            raise Unauthorized("wrong apikey")
-        if role == "viewer" and request.method != "GET":
-            raise Unauthorized("invalid method for role viewer")
 
     async def _dispatch(self, request: Request, segments: list[str], query: dict[str, str]) -> Answer:
         kind, *rest = segments
@@ -135,6 +125,23 @@ class Admin:
             "PATCH": self._writer.patch,
             "DELETE": self._writer.delete,
         }[method]
+
+
+def authorize(request: Request, query: dict[str, str], keys: dict[str, str]) -> None:
+    """Check the key of a request; raises Unauthorized."""
+    key = request.get("x-api-key") or query.get("api_key") or _cookie(request, "x_api_key")
+    if not key:
+        raise Unauthorized("missing apikey")
+    role = keys.get(key)
+    if role is None:
+        raise Unauthorized("wrong apikey")
+    if role == "viewer" and request.method != "GET":
+        raise Unauthorized("invalid method for role viewer")
+
+
+def unauthorized(error: Unauthorized) -> Answer:
+    """Return the response to a request without a valid key."""
+    return json_answer(401, {"error_msg": "failed to check token", "description": str(error)})
 
 
 def _cookie(request: Request, name: str) -> str | None:

@@ -24,7 +24,7 @@ from e2e.devgateway.plugins.request_plugins import ACTS, Runtime, json_reply, pa
 from e2e.devgateway.plugins.response_plugins import ANY_ANSWER, CHANGES, PREFLIGHT
 from e2e.devgateway.references import References
 from e2e.devgateway.schemas.plugin_names import PLUGINS
-from e2e.devgateway.store import Store
+from e2e.devgateway.store import Records
 
 Body = dict[str, Any]
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def no_route() -> Outgoing:
 class Proxy:
     """Handles the requests of the proxy listeners."""
 
-    def __init__(self, store: Store, references: References, router: Router, *, https_port: int) -> None:
+    def __init__(self, store: Records, references: References, router: Router, *, https_port: int) -> None:
         self._store = store
         self._router = router
         self._runtime = Runtime(store, references, https_port)

@@ -15,7 +15,7 @@ from typing import Any
 
 from e2e.devgateway.dataplane.expressions import ALWAYS, BadExpression, Expression, compile_rules
 from e2e.devgateway.dataplane.request_context import Context
-from e2e.devgateway.store import Record, Store
+from e2e.devgateway.store import Record, Records
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class _Placed:
 class Router:
     """Watches routes and services in the store and matches requests."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Records) -> None:
         self._store = store
         self._any = Table()
         self._exact: dict[str, Table] = {}

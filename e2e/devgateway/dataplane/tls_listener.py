@@ -10,7 +10,7 @@ from typing import Any
 
 from e2e.devgateway.adminapi.record_kinds import plain_key
 from e2e.devgateway.dataplane.client_hello import Incomplete, NotTls, server_name
-from e2e.devgateway.store import Record, Store
+from e2e.devgateway.store import Record, Records
 
 PROTOCOLS = {
     "TLSv1.1": ssl.OP_NO_TLSv1_1,
@@ -90,7 +90,7 @@ _EVERY = ""
 class Certificates:
     """Watches the ssl records; the first record for a name wins."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Records) -> None:
         self._records: dict[str, Record] = {}
         self._names: dict[str, dict[str, None]] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}

@@ -21,7 +21,7 @@ from e2e.devgateway.dataplane.error_pages import HTML, REDIRECT, TEXT, error_pag
 from e2e.devgateway.dataplane.expressions import compile_rules
 from e2e.devgateway.dataplane.request_context import Context, Outgoing
 from e2e.devgateway.references import References
-from e2e.devgateway.store import Store
+from e2e.devgateway.store import Records
 from translation.nginx.effects.requests import FORWARDED_FOR, FORWARDED_HOST, headers_of_scheme
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.requests import REMOVED
@@ -43,7 +43,7 @@ def page_reply(status: int, *headers: tuple[str, str]) -> Outgoing:
 class Runtime:
     """State shared by plugins: records, counters, and their own balancers."""
 
-    store: Store
+    store: Records
     references: References
     https_port: int
     counters: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict)
