@@ -1,4 +1,4 @@
-"""The gateways of one group: all get the same document, and those that lose it or are new get it again."""
+"""The gateways of one group: all get the same document, and gateways that lose it or are new get it again."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Fleet:
             raise next(error for error in (*refusals, *errors) if error)
 
     async def keep(self, term: Term) -> None:
-        """Check every gateway each second, and give the document to those that do not have it. Never returns."""
+        """Check every gateway each second, and give the document to gateways without it. Never returns."""
         async with asyncio.TaskGroup() as group:
             while True:
                 for url in self.endpoints.keys() - self._kept:

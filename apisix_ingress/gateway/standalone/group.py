@@ -183,7 +183,7 @@ class StandaloneGroup:
             _end(changes, error)
 
     async def _apply(self, changes: Changes, term: Term) -> None:
-        """Send some writes; those that the gateways reject are found, and the others are sent without them.
+        """Send some writes; rejected ones are found, and the others are sent without them.
 
         Raises:
             GatewayError: No gateway has certainly accepted them.
@@ -213,7 +213,7 @@ class StandaloneGroup:
             await self._apply(dict(rest[len(rest) // 2 :]), term)
 
     async def _rejected(self, changes: Changes) -> dict[RecordKey, str]:
-        """Return the records that a gateway says are invalid; none if it cannot tell."""
+        """Return the records that a gateway says are invalid; none if it does not name them."""
         records = [change.record for change in changes.values() if change.record is not None]
         for endpoint in self._fleet.endpoints.values():
             try:
