@@ -166,9 +166,10 @@ class Fleet:
             if isinstance(result, BaseException) and not isinstance(result, GatewayError):
                 raise result
             error = result if isinstance(result, GatewayError) else None
-            if (error is None) != (endpoint.error is None):
-                line = self._log.info if error is None else self._log.warning
-                line("standalone.gateway", url=endpoint.url, error=str(error) if error else None)
+            if error is not None and endpoint.error is None:
+                self._log.warning("standalone.failed", url=endpoint.url, error=str(error))
+            elif error is None and endpoint.error is not None:
+                self._log.info("standalone.recovered", url=endpoint.url)
             endpoint.error = error
         return list(results)
 
