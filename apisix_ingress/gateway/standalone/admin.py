@@ -30,7 +30,7 @@ class StandaloneAdmin(AdminClient):
         """
         response = await self.requests.request("HEAD", CONFIGS)
         await self.require_success(response, "HEAD")
-        return response.headers.get(DIGEST, "")
+        return str(response.headers.get(DIGEST, ""))
 
     async def document(self) -> httpx.Response:
         """Read the gateway's document.
