@@ -135,7 +135,7 @@ async def test_a_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatc
         await asyncio.Event().wait()
         raise AssertionError("never")
 
-    monkeypatch.setattr("apisix_ingress.gateway.adminapi.client._LIST_TIMEOUT", 0.01)
+    monkeypatch.setattr("apisix_ingress.gateway.adminapi.client.LIST_TIMEOUT", 0.01)
     key = AdminKey(lambda: SecretStr("sesame-key"))
     transport = httpx.MockTransport(drip)
     backend = AdminClient("http://gateway", key, controller="apisix-ingress", timeout=5.0, transport=transport)
