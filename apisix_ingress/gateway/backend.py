@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
-from apisix_ingress.runtime.term import Term
 
 
 class DependencyPending(GatewayUnavailable):
@@ -93,6 +92,13 @@ class ClusterListing:
     lacks_ledger: bool = False
 
 
+class Fence(Protocol):
+    """The right to write during a term of leadership; `runtime.term.Term` is one."""
+
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise LeadershipLost unless the term lasts longer than `seconds`, the timeout of the write to start."""
+
+
 class Backend(Protocol):
     """One gateway cluster. Every call ends, and raises a GatewayError if it fails.
 
@@ -108,7 +114,7 @@ class Backend(Protocol):
     def timeout(self) -> float:
         """The maximum duration of a `put` or `delete` in seconds."""
 
-    def attend(self, term: Term) -> Coroutine[Any, Any, None]:
+    def attend(self, term: Fence) -> Coroutine[Any, Any, None]:
         """Begin a term; return what has to run during the term beside the other calls, until it is cancelled.
 
         What other terms have read is forgotten at once.

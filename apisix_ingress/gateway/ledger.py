@@ -14,10 +14,9 @@ from typing import Any, Protocol
 import structlog
 
 from apisix_ingress.errors import GatewayRejected, IngressError
-from apisix_ingress.gateway.backend import Backend, ClusterListing, DependencyPending, NotTried, ObservedRecord
+from apisix_ingress.gateway.backend import Backend, ClusterListing, DependencyPending, Fence, NotTried, ObservedRecord
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNLABELLED, Record
-from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
 
@@ -85,7 +84,7 @@ class LedgeredBackend:
         """The maximum duration of a write to the gateway in seconds."""
         return self._backend.timeout
 
-    def attend(self, term: Term) -> Coroutine[Any, Any, None]:
+    def attend(self, term: Fence) -> Coroutine[Any, Any, None]:
         """Begin a term; return what has to run during it."""
         return self._backend.attend(term)
 

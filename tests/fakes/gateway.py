@@ -13,12 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayUnavailable
-from apisix_ingress.gateway.backend import ClusterListing, DependencyPending, ObservedRecord
+from apisix_ingress.gateway.backend import ClusterListing, DependencyPending, Fence, ObservedRecord
 from apisix_ingress.model.json import FrozenJson, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned, owner_labels
 from apisix_ingress.model.records import UNLABELLED, Record, comparable, hosts_of, references, taken
-from apisix_ingress.runtime.term import Term
 
 OURS = owner_labels("apisix-ingress")
 
@@ -242,7 +241,7 @@ class FakeBackend:
         await self._hang()
         self._check()
 
-    async def attend(self, term: Term) -> None:
+    async def attend(self, term: Fence) -> None:
         """Do nothing."""
 
     def credentials_changed(self) -> bool:

@@ -34,13 +34,12 @@ from apisix_ingress.gateway.adminapi.responses import (
 )
 from apisix_ingress.gateway.adminapi.tls import TlsContext
 from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, AiohttpTransport
-from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
+from apisix_ingress.gateway.backend import ClusterListing, Fence, ObservedRecord
 from apisix_ingress.model.formats.size import written_size
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
-from apisix_ingress.runtime.term import Term
 
 # Connections for lists and a probe in addition to the writes, so that no request waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
@@ -131,7 +130,7 @@ class AdminClient:
         """The maximum duration of a write in seconds."""
         return self.requests.timeout
 
-    async def attend(self, term: Term) -> None:
+    async def attend(self, term: Fence) -> None:
         """Do nothing: etcd keeps the gateways equal."""
 
     async def put(self, record: Record) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.gateway.backend import Fence
 from apisix_ingress.gateway.standalone.document import Document, digest_of
 from apisix_ingress.gateway.standalone.endpoint import Endpoint, Outdated
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
 
@@ -103,7 +103,7 @@ class Fleet:
         self._digest = digest_of(self._content)
         self._changes += 1
 
-    async def push(self, document: Document, term: Term) -> None:
+    async def push(self, document: Document, term: Fence) -> None:
         """Give a document to every gateway that responded last; the others get it when they respond again.
 
         Raises:
@@ -123,7 +123,7 @@ class Fleet:
             self.intend(before if len(refusals) == len(errors) else before.retracting(document))
             raise next(error for error in (*refusals, *errors) if error)
 
-    async def keep(self, term: Term) -> None:
+    async def keep(self, term: Fence) -> None:
         """Check every gateway each second, and give the document to gateways without it. Never returns."""
         async with asyncio.TaskGroup() as group:
             while True:
@@ -132,7 +132,7 @@ class Fleet:
                 await self._clock.sleep(CHECK_SECONDS)
                 await self.refresh()
 
-    async def _keep(self, url: str, term: Term) -> None:
+    async def _keep(self, url: str, term: Fence) -> None:
         self._kept.add(url)
         try:
             while (endpoint := self.endpoints.get(url)) is not None:
@@ -150,7 +150,7 @@ class Fleet:
             return False
         return endpoint.digest != self._digest or (endpoint.is_ambiguous and bool(self.document.items["stream_routes"]))
 
-    async def _write(self, endpoint: Endpoint, term: Term, *, unless_after: int | None = None) -> None:
+    async def _write(self, endpoint: Endpoint, term: Fence, *, unless_after: int | None = None) -> None:
         async with endpoint.turn:
             if unless_after in (None, self._changes):
                 term.check(self._seconds)

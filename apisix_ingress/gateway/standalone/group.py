@@ -17,7 +17,7 @@ import structlog
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.error_text import scrub
 from apisix_ingress.gateway.adminapi.responses import found_of
-from apisix_ingress.gateway.backend import ClusterListing, NotTried, ObservedRecord
+from apisix_ingress.gateway.backend import ClusterListing, Fence, NotTried, ObservedRecord
 from apisix_ingress.gateway.standalone.document import GENERATION, Document, item_of, parsed, record_in
 from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS, Fleet
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
@@ -25,7 +25,6 @@ from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import ends_within, in_daemon
-from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
 
@@ -84,7 +83,7 @@ class StandaloneGroup:
         """The maximum duration of a write in seconds."""
         return self._timeout
 
-    def attend(self, term: Term) -> Coroutine[Any, Any, None]:
+    def attend(self, term: Fence) -> Coroutine[Any, Any, None]:
         """Forget what other terms have read, and return what sends documents during a term, until it is cancelled."""
         self._fleet.intend(None)
         self._ours.clear()
@@ -160,7 +159,7 @@ class StandaloneGroup:
                 del self._pending[key]
         return False
 
-    async def _attend(self, term: Term) -> None:
+    async def _attend(self, term: Fence) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fleet.keep(term), name="standalone-keep")
             while True:
@@ -172,7 +171,7 @@ class StandaloneGroup:
                 await self._send(changes, term)
                 await self._clock.sleep(min(self._clock.monotonic() - began, LONGEST_PAUSE))
 
-    async def _send(self, changes: Changes, term: Term) -> None:
+    async def _send(self, changes: Changes, term: Fence) -> None:
         """Send some writes, in a newer document if another client has written one."""
         self._ours.update(changes)
         try:
@@ -182,7 +181,7 @@ class StandaloneGroup:
         except GatewayError as error:
             _end(changes, error)
 
-    async def _apply(self, changes: Changes, term: Term) -> None:
+    async def _apply(self, changes: Changes, term: Fence) -> None:
         """Send some writes; rejected ones are found, and the others are sent without them.
 
         Raises:
@@ -199,7 +198,7 @@ class StandaloneGroup:
         else:
             _end(changes)
 
-    async def _isolate(self, changes: Changes, error: GatewayRejected, term: Term) -> None:
+    async def _isolate(self, changes: Changes, error: GatewayRejected, term: Fence) -> None:
         """End the writes that the gateways reject with their errors, and send the others."""
         rejected = await self._rejected(changes) if len(changes) > 1 else dict.fromkeys(changes, error.message)
         for key, text in rejected.items():
