@@ -116,9 +116,9 @@ def _answers(site: Site, custom: Mapping[str, str] | None, guard: Authentication
     source = site.location.source
     if (source and source.closed) or custom is None or guard.closed or missing_object(site):
         yield Branch(plugins=answer(503))
+    yield from preflights(site)
     elsewhere = location_redirect(site)
     yield from (elsewhere,) if elsewhere else https_redirects(site)
-    yield from preflights(site)
     if not reads_addresses(site) and not _satisfies_any(site, guard):
         yield from address_lists(site)
     if (source and source.shut) or guard.shut or is_unverifiable(site):

@@ -27,6 +27,13 @@ def test_answers_without_a_backend_have_the_headers_of_the_location() -> None:
     assert schemes["https"] - schemes["http"] == {"Strict-Transport-Security"}
 
 
+@pytest.mark.parametrize("redirect", [{"force_ssl_redirect": "true"}, {"permanent_redirect": "https://new.test"}])
+def test_preflights_come_before_redirects(redirect: dict[str, str]) -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), enable_cors="true", **redirect)))
+    first = next(body for body in got if "redirect" in body["plugins"] or status(body))
+    assert (status(first), ["request_method", "==", "OPTIONS"] in first["vars"]) == (204, True)
+
+
 def test_backend_headers_are_hidden_unless_they_are_also_set() -> None:
     hidden = config(hide_headers="X-Powered-By,Strict-Transport-Security")
 

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from apisix_ingress.model.json import JsonObject
-from tests.unit.translation.nginx.host.bodies import routes
+from tests.unit.translation.nginx.host.bodies import config, routes
 from tests.unit.translation.nginx.objects import ingress, translated
 from translation.nginx.tables.annotations import TABLE
 from translation.nginx.tables.risks import _RISKS
-
-
-def config(**data: str) -> JsonObject:
-    named = {name.replace("_", "-"): value for name, value in data.items()}
-    return {"kind": "ConfigMap", "metadata": {"name": "config", "namespace": "ingress-nginx"}, "data": named}
 
 
 def test_every_annotation_with_a_risk_is_known() -> None:
