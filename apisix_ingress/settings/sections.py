@@ -156,6 +156,8 @@ class KubernetesSettings(_Section):
     """Context of the kubeconfig; empty: its current one. With a context, the Pod's credentials are not used."""
     namespace_selector: LabelSelector = ""
     """Label selector of the namespaces to serve, evaluated continuously; empty: all."""
+    secret_selector: LabelSelector = ""
+    """Label selector of the Secrets to read; objects cannot refer to others. Empty: all."""
     watch_namespaces: Names = ()
     """The namespaces to watch, so that permissions in these suffice; empty: all."""
     ingress_class: ObjectName = "apisix-and-all"

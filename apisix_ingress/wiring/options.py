@@ -41,6 +41,7 @@ def translation_options(settings: Settings) -> Options:
         internal=internal_addresses(kubernetes.internal_addresses, kubernetes.cluster_domain),
         published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",
         namespace_selector=kubernetes.selector,
+        secret_selector=kubernetes.secret_selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),
         gateway_api=settings.gateway_api.enabled is not False,

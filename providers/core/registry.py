@@ -55,6 +55,7 @@ def resources(options: Options) -> tuple[Resource, ...]:
             table["ReferenceGrant"] = replace(table["ReferenceGrant"], needs="Gateway", may_be_forbidden=True)
         else:
             del table["ReferenceGrant"]
+    table["Secret"] = replace(table["Secret"], labels=options.secret_selector)
     if options.external_addresses != "refuse-internal":
         # The index of addresses is used only to reject internal ones.
         table["Service"] = replace(table["Service"], indexes={})

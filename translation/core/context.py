@@ -194,15 +194,17 @@ class Context:
 
     def missing(self, code: str, path: str, key: ObjectKey) -> None:
         """Report an object that does not exist. The message for a missing grant is the same."""
+        labels = self.options.secret_selector if key.kind == "Secret" else ""
+        what = f"{key} does not exist" + (f", lacks the labels of secret_selector ({labels})" if labels else "")
         if key.namespace == self.namespace:
-            self.error(code, path, f"{key} does not exist; create it or correct the name")
+            self.error(code, path, f"{what}; create it or correct the name")
             return
         ask = ", or add a ReferenceGrant there" if self.options.cross_namespace == "grant" else ""
         who = f"from namespace {self.namespace}"
         self.error(
             code,
             path,
-            f"{key} does not exist, or references {who} are not permitted; create it or correct the name{ask}",
+            f"{what}, or references {who} are not permitted; create it or correct the name{ask}",
         )
 
     def foreign(self, code: str, path: str, found: CustomObject) -> None:

@@ -42,6 +42,7 @@ class Options:
         internal: The operator's list of internal addresses, and the cluster domain.
         published_keys: Whether the admin key of a cluster may be a published one.
         namespace_selector: The namespaces to serve.
+        secret_selector: Label selector of the Secrets that are read; empty: all of them.
         plugin_metadata: The ConfigMap with plugin metadata; None if not configured.
         clusters: The names of the gateway clusters.
         gateway_api: Whether kinds of the Gateway API are read.
@@ -71,6 +72,7 @@ class Options:
     internal: InternalAddresses = NOTHING_INTERNAL
     published_keys: Literal["allow", "refuse"] = "allow"
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
+    secret_selector: str = ""
     plugin_metadata: ObjectKey | None = None
     clusters: frozenset[str] = DEFAULT_CLUSTERS
     gateway_api: bool = True

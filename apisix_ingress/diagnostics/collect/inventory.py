@@ -130,7 +130,7 @@ class _Reader:
         only = resource.only
         path = resource.path(only.namespace if only else namespace)
         fields = f"metadata.name={only.name}" if only else ""
-        async for raw in listed(self._api, path, fields=fields):
+        async for raw in listed(self._api, path, fields=fields, labels=resource.labels):
             self._take(resource, raw)
 
     def _take(self, resource: Resource, raw: JsonObject) -> None:
@@ -146,11 +146,11 @@ class _Reader:
             self.raw[item.meta.key] = {"apiVersion": resource.api_version, "kind": resource.kind, **raw}
 
 
-async def listed(api: KubeApi, path: str, *, fields: str = "") -> AsyncIterator[JsonObject]:
+async def listed(api: KubeApi, path: str, *, fields: str = "", labels: str = "") -> AsyncIterator[JsonObject]:
     """Yield every object of a collection, page by page."""
     more = ""
     while True:
-        page = await api.page(path, limit=PAGE, more=more, fields=fields, timeout=LIST_SECONDS)
+        page = await api.page(path, limit=PAGE, more=more, fields=fields, labels=labels, timeout=LIST_SECONDS)
         for raw in page.items:
             yield raw
         if not (more := page.more):

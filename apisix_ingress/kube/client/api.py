@@ -166,9 +166,16 @@ class KubeApi:
             raise KubeConflict(str(error), status=error.status) from None
 
     async def page(
-        self, path: str, *, limit: int, more: str = "", fields: str = "", timeout: float = LIST_SECONDS
+        self,
+        path: str,
+        *,
+        limit: int,
+        more: str = "",
+        fields: str = "",
+        labels: str = "",
+        timeout: float = LIST_SECONDS,
     ) -> Page:
-        """Return one page of a list; with `fields`, only of the objects that match this field selector.
+        """Return one page of a list, only of the objects that match the field selector and the label selector.
 
         The request has no resourceVersion: the first page is a consistent read from etcd, and the other pages belong
         to the same version.
@@ -177,7 +184,7 @@ class KubeApi:
             KubeGone: The continue token expired; start the list again.
             KubeUnavailable: Among others, the response is not a list with a resourceVersion.
         """
-        query = [("limit", str(limit)), *([("continue", more)] if more else ()), *_selecting(fields)]
+        query = [("limit", str(limit)), *([("continue", more)] if more else ()), *_selecting(fields, labels)]
         answer = await self._request("GET", path, query=query, timeout=timeout)
         meta, items = answer.get("metadata"), answer.get("items", ())
         version = meta.get("resourceVersion") if isinstance(meta, dict) else None
@@ -188,7 +195,7 @@ class KubeApi:
         return Page(items or (), version, str(meta.get("continue") or "") if meta else "")
 
     def watch(
-        self, path: str, *, version: str, seconds: int, margin: float, fields: str = ""
+        self, path: str, *, version: str, seconds: int, margin: float, fields: str = "", labels: str = ""
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Watch a collection from a resourceVersion on and return the lines of the response as they arrive.
 
@@ -198,19 +205,20 @@ class KubeApi:
             seconds: The API server ends the watch after this time.
             margin: The client gives up the watch after `seconds` plus this without a byte.
             fields: Field selector; empty for all objects.
+            labels: Label selector; empty for all objects.
         """
-        return self._watch(path, version, seconds, margin, fields)
+        return self._watch(path, version, seconds, margin, _selecting(fields, labels))
 
     @asynccontextmanager
     async def _watch(
-        self, path: str, version: str, seconds: int, margin: float, fields: str
+        self, path: str, version: str, seconds: int, margin: float, selectors: Sequence[tuple[str, str]]
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         query = [
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", version),
             ("timeoutSeconds", str(seconds)),
-            *_selecting(fields),
+            *selectors,
         ]
         timeout = aiohttp.ClientTimeout(sock_read=seconds + margin, sock_connect=CONNECT_SECONDS)
         where = self._at("WATCH", path)
@@ -320,5 +328,5 @@ async def _loads(content: bytes) -> Any:
         return orjson.loads(await asyncio.to_thread(cut, content))
 
 
-def _selecting(fields: str) -> list[tuple[str, str]]:
-    return [("fieldSelector", fields)] if fields else []
+def _selecting(fields: str, labels: str) -> list[tuple[str, str]]:
+    return [(name, text) for name, text in (("fieldSelector", fields), ("labelSelector", labels)) if text]

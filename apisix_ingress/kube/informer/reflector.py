@@ -205,7 +205,12 @@ class Reflector:
         events = 0
         self._state.watch_requested()
         stream = self._api.watch(
-            self._path, version=version, seconds=seconds, margin=options.watch_margin, fields=self._fields
+            self._path,
+            version=version,
+            seconds=seconds,
+            margin=options.watch_margin,
+            fields=self._fields,
+            labels=self.resource.labels,
         )
         async with stream as lines:
             self._state.watch_opened(self._clock.monotonic())
@@ -275,7 +280,10 @@ class Reflector:
         A watch does not show this: from a future version it stays silent.
         """
         known = self._state.version
-        current = (await self._api.page(self._path, limit=1, fields=self._fields)).version if known else ""
+        labels = self.resource.labels
+        current = (
+            (await self._api.page(self._path, limit=1, fields=self._fields, labels=labels)).version if known else ""
+        )
         self._state.version_checked()
         return is_rolled_back(known or "", current)
 

@@ -14,6 +14,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
@@ -110,7 +111,8 @@ class Relist:
         """Return all pages; the API server prepares the next page while one is decoded."""
         found, more = WholeList(), ""
         limit = self._options.page_size if self._expired < _EXPIRED_LIMIT else 0
-        request = asyncio.create_task(self._api.page(path, limit=limit, fields=fields))
+        page_of = partial(self._api.page, path, limit=limit, fields=fields, labels=self._writer.resource.labels)
+        request = asyncio.create_task(page_of())
         try:
             while True:
                 try:
@@ -122,7 +124,7 @@ class Relist:
                 if page.more and page.more == more:
                     raise KubeUnavailable(f"list of {self._writer.resource.plural}: the continue token repeats")
                 if more := page.more:
-                    request = asyncio.create_task(self._api.page(path, limit=limit, more=more, fields=fields))
+                    request = asyncio.create_task(page_of(more=more))
                 await self._take(page.items, found)
                 if not more:
                     found.version = page.version
@@ -217,14 +219,16 @@ class Relist:
         Raises:
             KubeError: It could not be determined.
         """
-        resource = self._writer.resource
+        resource, labels = self._writer.resource, self._writer.resource.labels
+        by_name = partial(self._api.page, resource.path(key.namespace), limit=1, fields=f"metadata.name={key.name}")
+        if labels:  # GET would find an object that has lost its labels
+            return bool((await by_name(labels=labels)).items)
         try:
             raw = await self._api.get(resource.path(key.namespace, key.name))
         except KubeNotFound:
             return False
         except KubeForbidden:
-            page = await self._api.page(resource.path(key.namespace), limit=1, fields=f"metadata.name={key.name}")
-            return bool(page.items)
+            return bool((await by_name()).items)
         if key_of(resource, raw) != key:
             raise KubeUnavailable(f"{key}: the response is a different object")
         return True

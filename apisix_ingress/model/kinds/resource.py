@@ -45,6 +45,7 @@ class Resource:
         indexes: Index name → function that returns the values under which an object is found.
         ranked: Names of the indexes that are ordered by age.
         only: The only object of the kind to watch; None: all of them.
+        labels: Label selector of the objects to watch; empty: all of them.
         needs: A kind whose CRD must be installed for this kind to be watched.
         may_be_forbidden: Whether the kind counts as missing while permission to read it was never granted.
         short: Short name for kubectl and the commands, e.g. `ar`.
@@ -84,6 +85,7 @@ class Resource:
     indexes: Mapping[str, IndexFunction] = field(default_factory=dict)
     ranked: frozenset[str] = frozenset()
     only: ObjectKey | None = None
+    labels: str = ""
     needs: str = ""
     may_be_forbidden: bool = False
     short: str = ""

@@ -22,6 +22,7 @@ kubernetes:
   kubeconfig: ""
   context: ""
   namespace_selector: ""
+  secret_selector: ""
   watch_namespaces: []
   ingress_class: apisix-and-all
   ingress_class_controller: apisix.apache.org/apisix-ingress-controller

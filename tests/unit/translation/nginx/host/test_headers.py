@@ -28,7 +28,7 @@ def test_answers_without_a_backend_have_the_headers_of_the_location() -> None:
 
 
 @pytest.mark.parametrize("redirect", [{"force_ssl_redirect": "true"}, {"permanent_redirect": "https://new.test"}])
-def test_preflights_come_before_redirects(redirect: dict[str, str]) -> None:
+def test_preflights_come_before_redirects(redirect: dict[str, Any]) -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), enable_cors="true", **redirect)))
     first = next(body for body in got if "redirect" in body["plugins"] or status(body))
     assert (status(first), ["request_method", "==", "OPTIONS"] in first["vars"]) == (204, True)
