@@ -22,6 +22,7 @@ from translation.core.holds import holds_by_name
 from translation.core.options import Options
 from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published, Withdrawn
 from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
+from translation.safety.expressions import patterns_of
 from translation.safety.records import safe_records
 
 _NO_RECORDS: Mapping[RecordKey, Record] = {}
@@ -65,7 +66,11 @@ class PolicyInputs(NamedTuple):
 Policy: TypeAlias = Callable[[Outcome, PolicyInputs], Outcome]
 
 
-def budgeted_bytes(key: ObjectKey, outcome: Outcome) -> int:
+_BYTES_OF_PATTERN = 64 * 2**10
+"""What a regular expression counts against the budget: 2 ms to compile it, and one of 8,192 places in a cache."""
+
+
+def budgeted_bytes(key: ObjectKey, outcome: Outcome, options: Options) -> int:
     """Return the bytes that count against the budget of a namespace.
 
     Records of cluster-scoped objects and of Services are excluded: nodes have a separate limit, and a dead Pod must
@@ -73,17 +78,22 @@ def budgeted_bytes(key: ObjectKey, outcome: Outcome) -> int:
     """
     if not isinstance(outcome, Published) or not key.namespace or key.kind == "Service":
         return 0
-    return sum(record.size for record in outcome.records)
+    patterns = patterns_of(outcome.records) if options.plugins == "reviewed" else ()
+    return sum(record.size for record in outcome.records) + _BYTES_OF_PATTERN * len(patterns)
+
+
+def _weight(options: Options) -> str:
+    return f", which count {_BYTES_OF_PATTERN // 2**10} KiB each" if options.plugins == "reviewed" else ""
 
 
 def within_budget(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
-    """One namespace must not fill the memory of gateways: a small object can refer to large Secrets many times."""
-    size = budgeted_bytes(inputs.key, outcome)
+    """One namespace must not fill the memory of gateways, or the cache that they share for regular expressions."""
+    size = budgeted_bytes(inputs.key, outcome, inputs.options)
     if not isinstance(outcome, Published) or inputs.budget.fits(inputs.key, size):
         return outcome
     message = (
         f"the objects of this namespace would exceed the limit of {inputs.budget.most // 2**20} MiB of records: delete"
-        " some of them, or make them refer to smaller Secrets"
+        f" some of them, make them refer to smaller Secrets, or use fewer regular expressions{_weight(inputs.options)}"
     )
     origin = ObjectKey("Namespace", "", inputs.key.namespace)
     return outcome.rejected(Problem("TooLarge", message, "spec", origin=origin), size)

@@ -120,6 +120,15 @@ def occupying(domain: str) -> list[Manifest]:
     return [
         plugin("query", "degraphql", query=f"query($a:{'[' * 40}I{']' * 40}){{a}}"),
         plugin("variable", "proxy-rewrite", headers={"set": {"X-A": "$graphql_name"}}),
+        plugin("multipart", "proxy-rewrite", headers={"set": {"X-A": "${post_arg.a}"}}),
+        plugin(
+            "searches",
+            "data-mask",
+            request=[{"type": "body", "name": f"$..x{n}", "action": "remove"} for n in range(50)],
+        ),
+        plugin("patterns", "ua-restriction", denylist=[f"bot{number}" for number in range(9000)]),
+        plugin("redis", "limit-count", count=1, time_window=1, policy="redis", redis_host="203.0.113.9"),
+        plugin("stream", "ai-proxy", provider="openai", override={"endpoint": "http://203.0.113.9/"}),
         plugin("slice", "proxy-rewrite", headers={"set": {"X-A": "${post_arg.a[0:1:0]}"}}),
         plugin("mask", "data-mask", request=[{"type": "query", "name": "$.a[0:1:0]", "action": "remove"}]),
         plugin("growth", "response-rewrite", filters=[grow] * 5),
@@ -160,6 +169,21 @@ def test_no_small_object_occupies_the_gateway(tenants: Tenants) -> None:
 
     assert {name for name, status in got.items() if status not in (404, 503)} == set()
     assert tenants.traffic.send(host).pod == "web"
+
+
+def test_no_plugin_ends_a_response_early(tenants: Tenants) -> None:
+    """A load balancer would take the rest for the response to the next request."""
+    short, names = {"Content-Length": "2"}, ("rewrite", "abort", "mocked")
+    plugins = {"response-rewrite": {"headers": {"set": short}}, "fault-injection": {"abort": {"headers": short}}}
+    configs = [*plugins.items(), ("mocking", {"response_example": "a long response", "response_headers": short})]
+    for name, (kind, config) in zip(names, configs, strict=True):
+        tenants.attack(route(f"{name}.{tenants.domain}", name=name, service="evil", plugins={kind: config}))
+    api = tenants.installation.api
+    for name in names:
+        refused = says("False", "frames the response")
+        api.wait("ApisixRoute", name, refused, "to be refused", namespace=tenants.evil.namespace)
+
+    assert {tenants.traffic.send(f"{name}.{tenants.domain}").status for name in names} == {503}
 
 
 def test_retries_of_nodes_that_are_not_reachable_do_not_occupy_the_gateway(tenants: Tenants) -> None:

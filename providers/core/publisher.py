@@ -138,7 +138,7 @@ class Publisher:
             case KeepLast():
                 world.budget.wait(key, outcome.rejected_bytes)
             case _:
-                world.budget.spend(key, budgeted_bytes(key, outcome))
+                world.budget.spend(key, budgeted_bytes(key, outcome, self._options))
         for owner in world.budget.admitted(key.namespace):
             self._router.enqueue(owner)
         for listener in world.attachments.replace(key, outcome.attached):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.records import Record
 from translation.plugins.code import NESTING, nested_plugins
 from translation.plugins.notation import expanded, steps_of
 from translation.plugins.rewrites import source_of
@@ -38,6 +39,11 @@ def regex_faults(body: FrozenJson) -> Iterator[Fault]:
         left -= (work := regex_work(pattern))
         if left < 0 <= left + work:
             yield Fault(place, _TOO_MANY)
+
+
+def patterns_of(records: Iterable[Record]) -> frozenset[str]:
+    """Return the different patterns that a gateway compiles for records."""
+    return frozenset(pattern for record in records for _, pattern, _, _ in _patterns(record.body))
 
 
 _Pattern: TypeAlias = tuple[Steps, str, bool, str]

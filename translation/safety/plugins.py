@@ -16,6 +16,7 @@ from translation.plugins.code import NESTING, nested_plugins
 from translation.safety.code import code_faults
 from translation.safety.destinations import destination_faults
 from translation.safety.faults import Fault, Steps
+from translation.safety.framing import framing_faults
 from translation.safety.nodes import MOST_TRIED
 from translation.safety.paths import keeps_path
 from translation.safety.references import is_reference
@@ -47,6 +48,9 @@ MOST_NESTED = 6
 MOST_LISTS = 12
 """Maximum number of brackets in a query of GraphQL: up to 4 ms of work. With 23, it is 8 s."""
 
+MOST_SEARCHES = 4
+"""Maximum number of JSONPaths with `..`: each takes 60 ms for a body of 5 kB, which a gateway cannot interrupt."""
+
 MOST_GROWTH = 100
 """Maximum of how many times the filters of a route multiply a response."""
 
@@ -71,6 +75,8 @@ def plugin_faults(plugins: Mapping[str, Any], setting: Setting) -> Iterator[Faul
             yield from _below(steps, check(config, setting))
         if refuses_code:
             yield from _below(steps, code_faults(name, config))
+        if setting.judges:
+            yield from _below(steps, framing_faults(name, config))
         if setting.judges and setting.options.judges_addresses:
             yield from _below(steps, destination_faults(name, config, setting.options))
         if name in NESTING:
@@ -187,6 +193,13 @@ def _query(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
         yield Fault(("query",), what)
 
 
+def _masks(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    searches = sum(".." in str(each.get("name")) for each in _dicts(config.get("request")))
+    if setting.judges and searches > MOST_SEARCHES:
+        what = f"has more than {MOST_SEARCHES} JSONPaths with .., each of which searches the whole body; use fewer"
+        yield Fault(("request",), what)
+
+
 def _filters(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
     rules = _dicts(config.get("filters")) if setting.judges else []
     for index, rule in enumerate(rules):
@@ -249,6 +262,7 @@ CHECKS: Mapping[str, Check] = {
     "traffic-split": _split,
     "mocking": _schema,
     "degraphql": _query,
+    "data-mask": _masks,
     "response-rewrite": _filters,
     "multi-auth": _nothing,
     "workflow": _nothing,

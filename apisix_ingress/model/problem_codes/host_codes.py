@@ -104,11 +104,12 @@ HOST_CODES = (
         "An object generates too much data, or a Service has too many endpoints",
         "The last valid version stays, and the condition is False, if an object generates more than 32 MiB of records"
         " and Secrets, if it uses more than 64 KiB of one Secret for a plugin, a consumer or as a certificate, key or"
-        " CA, or if the objects of its namespace would generate more than 128 MiB of records. If a Service has more"
+        " CA, or if the objects of its namespace would generate more than 128 MiB of records. With"
+        " `plugins: reviewed`, each different regular expression of an object counts as 64 KiB. If a Service has more"
         " than 10,000 nodes in all its upstreams, each upstream gets an equal share of them, and the Service gets an"
         " Event.",
-        "Refer to smaller Secrets, and less often to large ones and to large settings. Split a large object. Delete"
-        " unused objects.",
+        "Refer to smaller Secrets, and less often to large ones and to large settings. Join regular expressions with"
+        " `|`. Split a large object. Delete unused objects.",
     ),
     Code(
         "AIX0514",

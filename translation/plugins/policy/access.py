@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from translation.plugins.policy.model import Plugin, allow, credentials, refuse
+from translation.plugins.policy.model import FRAMES, Plugin, allow, credentials, refuse
 
 _KEEPALIVE = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool"
 _DOCUMENT = "fetches a document with more addresses, which are not checked"
@@ -52,14 +52,7 @@ ACCESS: Mapping[str, Plugin] = {
             allow_degradation status_on_error max_req_body_size""",
         url="uri",
     ),
-    "opa": allow(
-        "Authorizes each request with an Open Policy Agent.",
-        plain=f"{_KEEPALIVE} policy with_service send_headers_upstream",
-        url="host",
-        # A gateway puts the plugins of the consumer, credentials included, into the route.
-        refused={"{with_consumer,with_route}": "sends the credentials of consumers, including those of other teams"},
-        older="with_body",
-    ),
+    "opa": refuse(FRAMES),
     "dingtalk-auth": allow(
         "Authenticates users with DingTalk.", plain=f"{_OAUTH} app_key", url="access_token_url userinfo_url"
     ),

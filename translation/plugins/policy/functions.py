@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 
 from translation.plugins.policy import redis
-from translation.plugins.policy.model import Plugin, allow, refuse
+from translation.plugins.policy.model import FRAMES, Plugin, allow, refuse
 
-_CALL = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool max_req_body_size"
-_STREAM = (
-    f"{_CALL} max_response_bytes max_stream_duration_ms streaming_flush_interval_ms logging.{{payloads,summaries}}"
+_STREAM = """
+    timeout ssl_verify keepalive keepalive_timeout keepalive_pool max_req_body_size max_response_bytes
+    max_stream_duration_ms streaming_flush_interval_ms logging.{payloads,summaries}"""
+_PARSES = (
+    "streams from a server whose responses a gateway parses in quadratic time: one of 8 MB occupies it for minutes"
 )
 _ACCOUNT = "uses the service account of the gateway, or one whose token server is not checked"
 
@@ -18,7 +20,6 @@ def _provider(at: str = "") -> dict[str, str]:
         "plain": f"""{at}provider {at}auth.header.* {at}auth.query.*
             {at}auth.aws.{{access_key_id,secret_access_key,session_token}} {at}override.request_body_force_override""",
         "free": f"{at}options {at}override.llm_options {at}override.request_body",
-        "url": f"{at}override.endpoint",
         "word": f"{at}provider_conf.{{region,project_id}}",
     }
 
@@ -35,25 +36,16 @@ FUNCTIONS: Mapping[str, Plugin] = {
         url="host",
         path="path",
     ),
-    "aws-lambda": allow(
-        "Sends requests to a function.",
-        plain=f"{_CALL} authorization.apikey authorization.iam.{{accesskey,secretkey,aws_region,service}}",
-        url="function_uri",
-    ),
-    "openfunction": allow(
-        "Sends requests to a function.", plain=f"{_CALL} authorization.service_token", url="function_uri"
-    ),
-    "openwhisk": allow(
-        "Sends requests to a function.", plain=f"{_CALL} service_token namespace package action result", url="api_host"
-    ),
+    "aws-lambda": refuse(FRAMES),
+    "openfunction": refuse(FRAMES),
+    "openwhisk": refuse(FRAMES),
     "azure-functions": refuse("sends the master key of the plugin metadata to any address"),
     "ai-proxy": allow(
         "Sends requests to a language model.",
         plain=f"{_STREAM} {_ONE['plain']}",
         free=_ONE["free"],
-        url=_ONE["url"],
         word=_ONE["word"],
-        refused={"auth.gcp": _ACCOUNT},
+        refused={"auth.gcp": _ACCOUNT, "override.endpoint": _PARSES},
     ),
     "ai-proxy-multi": allow(
         "Sends requests to several language models.",
@@ -65,9 +57,9 @@ FUNCTIONS: Mapping[str, Plugin] = {
             {_EMBEDDINGS}.auth.{{header,query}}.*""",
         port=f"{_CHECK}.port",
         free=_MANY["free"],
-        url=f"{_MANY['url']} {_EMBEDDINGS}.endpoint",
+        url=f"{_EMBEDDINGS}.endpoint",
         word=_MANY["word"],
-        refused={"instances[].auth.gcp": _ACCOUNT},
+        refused={"instances[].auth.gcp": _ACCOUNT, "instances[].override.endpoint": _PARSES},
     ),
     "ai-request-rewrite": allow(
         "Rewrites requests with a language model.",
@@ -108,7 +100,6 @@ FUNCTIONS: Mapping[str, Plugin] = {
         plain=f"""{redis.PLAIN} {redis.SENTINEL_PLAIN} policy limit limit_strategy time_window rejected_code
             rejected_msg allow_degradation show_limit_quota_header instances[].{{name,limit,time_window}}
             rules[].{{count,time_window,key,header_prefix}}""",
-        host=redis.HOST,
         code="cost_expr",
         refused=redis.SENTINEL_REFUSED,
     ),

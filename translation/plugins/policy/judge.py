@@ -37,6 +37,12 @@ MOST_REVIEWED = 50_000
 _COST_OF_HOST = 20
 """Fields that could be reviewed in the time that one host takes."""
 
+_DECODING = ("filters", "include_resp_body")
+"""Fields that make a gateway decompress a response in memory: 1 MB becomes 1 GB (response-rewrite, loggers)."""
+
+IS_NOT_COMPRESSED = ["sent_http_content_encoding", "!", "~~", "."]
+"""The condition that a response has no Content-Encoding."""
+
 _DEFAULT_CACHE_KEY = ["$host", "$request_uri"]
 """The default cache key of a gateway (APISIX plugin proxy-cache)."""
 
@@ -127,7 +133,7 @@ def _action(name: str) -> Node:
 def _step(review: _Review, place: _Place) -> Iterator[_Place]:
     """Review one value, and yield the values below it that still have to be reviewed."""
     value, node, kind = place.value, place.node, place.node.kind
-    if kind in (Kind.FREE, Kind.CODE):
+    if kind in (Kind.FREE, Kind.CODE, Kind.UNCOMPRESSED):
         return
     if kind is Kind.REFUSED:
         _refuse_field(review, place, place.node.rule.reason if place.node.rule else "")
@@ -159,6 +165,17 @@ def _fields(review: _Review, place: _Place) -> Iterator[_Place]:
     for name, below in node.fields.items():
         if below.kind is Kind.CACHE_KEY and name not in place.value:
             yield _Place(_DEFAULT_CACHE_KEY, below, plugin, (*steps, name))
+        elif below.kind is Kind.UNCOMPRESSED and any(map(place.value.get, _DECODING)):
+            _require_plain(review, place.value.get(name) or [], (*steps, name))
+
+
+def _require_plain(review: _Review, given: Any, steps: Steps) -> None:
+    """Add the condition that a response is not compressed; a gateway rejects conditions that are not a list."""
+    if isinstance(given, list):
+        conditions = (
+            [given] if given and isinstance(given[0], str) else given
+        )  # an operator such as OR, and its operands
+        review.changes.append((steps, [IS_NOT_COMPRESSED, *conditions]))
 
 
 def _nested(review: _Review, place: _Place) -> Iterator[_Place]:

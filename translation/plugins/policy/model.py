@@ -11,6 +11,9 @@ from enum import Enum
 
 from translation.plugins.notation import ANY, ITEM, expanded, steps_of
 
+FRAMES = "copies every header of its server into responses, even Content-Length, which would end them early"
+"""Why some plugins that call a server are rejected: see `translation.safety.framing`."""
+
 
 class Kind(Enum):
     """What a field contains, and how it is treated. The reference shows the text."""
@@ -27,6 +30,10 @@ class Kind(Enum):
     PORT = "A port to probe. Ports that `kubernetes.internal_addresses` lists with a host are rejected."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."
     CACHE_KEY = "The key of a cache that all routes of a gateway share. The controller adds the namespace as a prefix."
+    UNCOMPRESSED = (
+        "Conditions of a part that decompresses a response in memory. The controller adds the condition that the"
+        " response is not compressed."
+    )
     CONSUMER = "The username of a consumer of the object's namespace."
     CODE = "Code, subject to `kubernetes.code_plugins`."
     PLUGINS = "Plugins inside this plugin. Each is reviewed."

@@ -7,6 +7,7 @@ from translation.plugins.policy.model import Plugin, allow, refuse
 
 _RECORD = "refers to a record of the gateway, which may belong to another team"
 _DISCOVERY = "uses the gateway's service discovery, which does not distinguish teams"
+_KEY = "contains a private key, which is only checked in a Secret; use an ApisixUpstream with tlsSecret"
 _PARSES = "parses the bodies of requests in exponential time: a small body occupies a gateway"
 _QUOTA = f"""
     {redis.PLAIN} {redis.SENTINEL_PLAIN} policy count time_window window_type key key_type rejected_code rejected_msg
@@ -28,7 +29,7 @@ ROUTING: Mapping[str, Plugin] = {
             rules[].weighted_upstreams[].weight
             {_UPSTREAM}.{{name,desc,type,scheme,key,hash_on,pass_host,upstream_host,retries,retry_timeout}}
             {_UPSTREAM}.timeout.{{connect,send,read}} {_UPSTREAM}.keepalive_pool.{{size,idle_timeout,requests}}
-            {_UPSTREAM}.tls.{{client_cert,client_key,verify}} {_UPSTREAM}.labels.*
+            {_UPSTREAM}.tls.verify {_UPSTREAM}.labels.*
             {_UPSTREAM}.nodes[].{{port,weight,priority}} {_HEALTH}""",
         free=f"rules[].match[].vars {_UPSTREAM}.nodes[].metadata",
         port=f"{_UPSTREAM}.checks.active.port",
@@ -38,6 +39,7 @@ ROUTING: Mapping[str, Plugin] = {
             "rules[].weighted_upstreams[].upstream_id": _RECORD,
             f"{_UPSTREAM}.id": _RECORD,
             f"{_UPSTREAM}.tls.client_cert_id": _RECORD,
+            f"{_UPSTREAM}.tls.{{client_cert,client_key}}": _KEY,
             f"{_UPSTREAM}.{{service_name,discovery_type}}": _DISCOVERY,
             f"{_UPSTREAM}.discovery_args.{{namespace_id,group_name}}": _DISCOVERY,
             f"{_UPSTREAM}.{{create_time,update_time}}": "is set by the gateway",
@@ -62,7 +64,7 @@ ROUTING: Mapping[str, Plugin] = {
         "Rewrites the response of the team's own route.",
         plain="""status_code body body_base64 max_resp_body_size headers.* headers.set.* headers.{add,remove}
             filters[].{regex,scope,replace,options}""",
-        free="vars",
+        uncompressed="vars",
     ),
     "redirect": allow(
         "Responds with a redirect.", plain="http_to_https uri regex_uri ret_code encode_uri append_query_string"
@@ -100,20 +102,17 @@ ROUTING: Mapping[str, Plugin] = {
     "limit-req": allow(
         "Limits the rate of requests. State is kept per route.",
         plain=f"{redis.PLAIN} policy rate burst key key_type rejected_code rejected_msg nodelay allow_degradation",
-        host=redis.HOST,
         refused=redis.REFUSED,
     ),
     "limit-conn": allow(
         "Limits concurrent requests. State is kept per route.",
         plain=f"""{redis.PLAIN} policy conn burst key key_type key_ttl default_conn_delay only_use_default_delay
             rejected_code rejected_msg allow_degradation rules[].{{key,conn,burst}}""",
-        host=redis.HOST,
         refused=redis.REFUSED,
     ),
     "limit-count": allow(
         "Limits the number of requests. State is kept per route or group.",
         plain=_QUOTA,
-        host=redis.HOST,
         shared="group",
         refused=redis.SENTINEL_REFUSED,
     ),

@@ -2,8 +2,14 @@
 
 import ssl
 import sys
+from collections.abc import Mapping
+from datetime import datetime
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -119,6 +125,45 @@ def test_a_long_rsa_key_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
         None,
         ["Secret default/secret has an RSA key of more than 2047 bits: replace it with a shorter one"],
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"p": 1 << 20000 | 1},
+        {"dmp1": 1 << 20000 | 1},
+        {"d": 1 << 20000 | 1},
+        {"iqmp": 1 << 20000 | 1},
+        {"p": 1, "q": 0},
+        {"e": 1 << 100 | 1},
+    ],
+    ids=lambda change: "-".join(change),
+)
+def test_an_rsa_key_with_numbers_that_occupy_a_gateway_is_rejected(change: Mapping[str, int]) -> None:
+    """A gateway never tests them, and computes with them in each handshake."""
+    key = rsa.generate_private_key(65537, 2048)
+    numbers = key.private_numbers()
+    values = {name: getattr(numbers, name) for name in ("d", "p", "q", "dmp1", "dmq1", "iqmp")}
+    values = {"n": numbers.public_numbers.n, "e": numbers.public_numbers.e, **values, **change}
+    content = der(
+        0x30, b"".join(der(2, value.to_bytes(value.bit_length() // 8 + 1)) for value in (0, *values.values()))
+    )
+    crafted = ssl.DER_cert_to_PEM_cert(content).replace("CERTIFICATE", "RSA PRIVATE KEY").encode()
+    public = rsa.RSAPublicNumbers(values["e"], values["n"]).public_key()
+    name, day = x509.Name([]), datetime(2020, 1, 1)
+    certificate = x509.CertificateBuilder(name, name, public, 1, day, day).sign(key, SHA256())
+
+    got = check_pair(certificate.public_bytes(Encoding.PEM), crafted)
+
+    assert got == ("has an RSA key with wrong or unusual numbers: replace it with a new one" if change else "")
+
+
+def der(tag: int, content: bytes) -> bytes:
+    """Return a value as in certificates and keys."""
+    size = len(content)
+    length = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes([tag, size] if size < 128 else [tag, 0x80 | len(length), *length]) + content
 
 
 def test_names_of_a_certificate_are_sorted() -> None:

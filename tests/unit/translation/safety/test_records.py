@@ -92,6 +92,34 @@ def test_only_some_faults_are_reported() -> None:
     assert len(safe_records([route(**LEAVES)] * 40, ALL)[1]) == 10
 
 
+@pytest.mark.parametrize(
+    ("plugins", "where"),
+    [
+        ({"response-rewrite": {"headers": {"Content_Length": "2"}}}, "response-rewrite.headers.Content_Length"),
+        ({"response-rewrite": {"headers": {"set": {"A": "b", "content-length": 2}}}}, "response-rewrite.headers.set."),
+        ({"response-rewrite": {"headers": {"add": ["A: b", "Transfer-Encoding : x"]}}}, "headers.add[1]"),
+        ({"fault-injection": {"abort": {"headers": {"Content-Length": "2"}}}}, "fault-injection.abort.headers."),
+        ({"mocking": {"response_headers": {"Content-Length": "2"}}}, "mocking.response_headers."),
+        ({"forward-auth": {"client_headers": ["Location", "Content-Length"]}}, "forward-auth.client_headers[1]"),
+        ({"request-id": {"header_name": "Content-Length"}}, "request-id.header_name"),
+        ({"response-rewrite": {"headers": {"remove": ["Content-Length"], "set": {"X-Content-Length": "1"}}}}, ""),
+        ({"proxy-rewrite": {"headers": {"set": {"Content-Length": "2"}}}}, ""),
+        ({"fault-injection": {"abort": {"http_status": 200}}}, ""),
+    ],
+    ids=str,
+)
+def test_no_user_sets_a_header_that_frames_a_response(plugins: JsonObject, where: str) -> None:
+    found = faults(route(**plugins), PRESET)
+    assert [where in each for each in found] == ([True] if where else [])
+    assert faults(route(**plugins), ALL) == []
+
+
+def test_the_number_of_searches_of_a_body_is_limited() -> None:
+    items = [{"type": "body", "body_format": "json", "name": "$..a", "action": "remove"}]
+    assert faults(route(**{"data-mask": {"request": items * 4}}), PRESET) == []
+    assert faults(route(**{"data-mask": {"request": items * 5}}), PRESET) == ["plugins.data-mask.request"]
+
+
 FAULTS: list[tuple[JsonObject, str]] = [
     (LEAVES, "plugins.proxy-rewrite.regex_uri[1]"),
     ({"proxy-rewrite": {"regex_uri": ["^/x", "/y", "^/z", ""]}}, "plugins.proxy-rewrite.regex_uri[3]"),

@@ -15,7 +15,7 @@ from tests.unit.translation.objects import secret, world
 from translation.core.context import MOST_REPORTED, Context
 from translation.core.options import Options
 from translation.plugins.configs import Plugins, translate_plugins
-from translation.plugins.policy.judge import MOST_REVIEWED
+from translation.plugins.policy.judge import IS_NOT_COMPRESSED, MOST_REVIEWED
 
 TENANT = Options(
     plugins="reviewed", code_plugins="refuse", secret_references="refuse", external_addresses="refuse-internal"
@@ -53,9 +53,9 @@ ADDRESSES = [
     ("traffic-split", split(nodes={"127.0.0.1:19090": 1}), f"{UPSTREAM}.nodes"),
     ("traffic-split", split(nodes={"good.example": 1, "0x7f.1:80": 1}), f"{UPSTREAM}.nodes"),
     ("traffic-split", split(nodes=[{"host": "[::1]", "port": 1, "weight": 1}]), f"{UPSTREAM}.nodes[0].host"),
-    ("aws-lambda", {"function_uri": "http://169.254.169.254/latest"}, f"{CONFIG}.function_uri"),
-    ("openfunction", {"function_uri": "http://localhost:12379/v3/kv/range"}, f"{CONFIG}.function_uri"),
-    ("openwhisk", {"api_host": "https://2130706433"}, f"{CONFIG}.api_host"),
+    ("ai-request-rewrite", {"override": {"endpoint": "http://169.254.169.254/v1"}}, f"{CONFIG}.override.endpoint"),
+    ("feishu-auth", {"userinfo_url": "http://localhost:12379/v3/kv/range"}, f"{CONFIG}.userinfo_url"),
+    ("dingtalk-auth", {"access_token_url": "https://2130706433"}, f"{CONFIG}.access_token_url"),
     ("http-logger", {"uri": "http://127.0.0.1:12379/v3/kv/put"}, f"{CONFIG}.uri"),
     ("tcp-logger", {"host": "127.0.0.1", "port": 12379}, f"{CONFIG}.host"),
     ("loki-logger", {"endpoint_addrs": ["http://a.example", "http://127.1:80"]}, f"{CONFIG}.endpoint_addrs"),
@@ -64,14 +64,11 @@ ADDRESSES = [
     ("google-cloud-logging", {"auth_config": {"token_uri": "http://0/"}}, f"{CONFIG}.auth_config.token_uri"),
     ("proxy-mirror", {"host": "http://127.0.0.1:12379"}, f"{CONFIG}.host"),
     ("forward-auth", {"uri": "http://127.0.0.1:12379/v3"}, f"{CONFIG}.uri"),
-    ("opa", {"host": "http://127.0.0.1", "policy": "p"}, f"{CONFIG}.host"),
     ("ldap-auth", {"base_dn": "x", "ldap_uri": "localhost:389"}, f"{CONFIG}.ldap_uri"),
-    ("limit-count", {"count": 1, "policy": "redis", "redis_host": "127.0.0.1"}, f"{CONFIG}.redis_host"),
-    ("ai-proxy", {"override": {"endpoint": "http://127.0.0.1"}}, f"{CONFIG}.override.endpoint"),
     (
         "ai-proxy-multi",
-        {"instances": [{"name": "a"}, {"override": {"endpoint": "http://127.0.0.1"}}]},
-        f"{CONFIG}.instances[1].override.endpoint",
+        {"semantic_opts": {"embeddings": {"endpoint": "http://127.0.0.1"}}},
+        f"{CONFIG}.semantic_opts.embeddings.endpoint",
     ),
     ("zipkin", {"endpoint": "http://169.254.169.254/"}, f"{CONFIG}.endpoint"),
     (
@@ -131,8 +128,15 @@ REFUSED = [
     ("wolf-rbac", {}, ""),
     ("api-breaker", {"break_response_code": 502}, ""),
     ("loggly", {"customer_token": "/a.example"}, "customer_token"),
-    ("opa", {"host": "http://a.example", "with_consumer": True}, "with_consumer"),
-    ("opa", {"host": "http://a.example", "with_route": True}, "with_route"),
+    ("opa", {"host": "http://a.example", "policy": "p"}, ""),
+    ("openwhisk", {"api_host": "http://a.example"}, ""),
+    ("openfunction", {"function_uri": "http://a.example"}, ""),
+    ("aws-lambda", {"function_uri": "http://a.example"}, ""),
+    ("limit-count", {"count": 1, "policy": "redis", "redis_host": "a.example"}, "redis_host"),
+    ("limit-req", {"rate": 1, "burst": 1, "policy": "redis", "redis_host": "a.example"}, "redis_host"),
+    ("limit-conn", {"conn": 1, "burst": 1, "policy": "redis", "redis_host": "a.example"}, "redis_host"),
+    ("ai-rate-limiting", {"limit": 1, "policy": "redis", "redis_host": "a.example"}, "redis_host"),
+    ("traffic-split", split(tls={"client_key": "x"}), "rules[0].weighted_upstreams[0].upstream.tls.client_key"),
     ("limit-count", {"redis_cluster_nodes": ["a.example:1"]}, "redis_cluster_nodes"),
     ("limit-count", {"redis_sentinels": [{"host": "a.example"}]}, "redis_sentinels[0].host"),
     ("cors", {"brand_new": 1}, "brand_new"),
@@ -145,7 +149,8 @@ REFUSED = [
     ("ai-proxy", {"auth": {"gcp": {"service_account_json": "{}"}}}, "auth.gcp"),
     ("ai-proxy", {"auth": {"gcp": {}}}, "auth.gcp"),
     ("ai-proxy-multi", {"instances": [{"auth": {"gcp": {"max_ttl": 1}}}]}, "instances[0].auth.gcp"),
-    ("ai-proxy", {"override": {"endpoint": "http://a.example?@127.0.0.1:9090/v1"}}, "override.endpoint"),
+    ("ai-proxy", {"override": {"endpoint": "http://a.example/v1"}}, "override.endpoint"),
+    ("ai-proxy-multi", {"instances": [{"override": {"endpoint": "http://a.test"}}]}, "instances[0].override.endpoint"),
     ("proxy-mirror", {"host": "http://10.2", "_meta": {"priority": 1}}, "_meta.priority"),
     ("proxy-rewrite", {"regex_uri": ["^/a(/.*)", "$1"], "_meta": {"priority": 3000}}, "_meta.priority"),
     ("proxy-rewrite", {"regex_uri": ["^/(.*)$", ".evil.example:9181/$1"]}, "regex_uri"),
@@ -252,11 +257,37 @@ def test_everyday_plugins_are_published_unchanged() -> None:
         "workflow": {"rules": [{"case": [["uri", "==", "/"]], "actions": [["return", {"code": 403}]]}]},
         "multi-auth": {"auth_plugins": [{"key-auth": {}}, {"basic-auth": {"_meta": {}}}]},
         "response-rewrite": {"headers": {"add": ["a:b"]}, "vars": [["status", "==", 200]]},
-        "openfunction": {"function_uri": "http://f.example/", "authorization": {"service_token": "x"}},
     }
     for name, config in wanted.items():
         got, scope = translate(name, config)
         assert (got, reported(scope)) == ({name: config}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "field", "want"),
+    [
+        ("response-rewrite", {"filters": [{"regex": "a", "replace": "b"}]}, "vars", [IS_NOT_COMPRESSED]),
+        (
+            "response-rewrite",
+            {"filters": [{"regex": "a", "replace": "b"}], "vars": ["OR", ["status", "==", 200], ["status", "==", 404]]},
+            "vars",
+            [IS_NOT_COMPRESSED, ["OR", ["status", "==", 200], ["status", "==", 404]]],
+        ),
+        (
+            "http-logger",
+            {"uri": "http://a.test/", "include_resp_body": True, "include_resp_body_expr": [["status", "==", 500]]},
+            "include_resp_body_expr",
+            [IS_NOT_COMPRESSED, ["status", "==", 500]],
+        ),
+        ("tcp-logger", {"host": "a.test", "include_resp_body": True}, "include_resp_body_expr", [IS_NOT_COMPRESSED]),
+        ("http-logger", {"uri": "http://a.test/", "include_resp_body": False}, "include_resp_body_expr", None),
+        ("response-rewrite", {"body": "a"}, "vars", None),
+    ],
+    ids=lambda item: str(item)[:40],
+)
+def test_no_response_is_decompressed(name: str, config: JsonObject, field: str, want: object) -> None:
+    """1 MB of gzip becomes 1 GB in the memory of a gateway."""
+    assert translate(name, config)[0][name].get(field) == want
 
 
 def test_shared_names_become_the_namespaces_own_and_the_input_stays() -> None:

@@ -19,7 +19,7 @@ from translation.plugins.policy.numbers import COMPARED, MOST, most
 
 VERSIONS = ("3.18",)
 ALLOWED = sorted(name for name, plugin in PLUGINS.items() if plugin.allowed)
-OPEN = (Kind.FREE, Kind.CODE, Kind.PLUGINS, Kind.REFUSED)
+OPEN = (Kind.FREE, Kind.UNCOMPRESSED, Kind.CODE, Kind.PLUGINS, Kind.REFUSED)
 """Kinds that say something about whatever is below a field."""
 
 
