@@ -65,13 +65,11 @@ ACCESS: Mapping[str, Plugin] = {
         "Restricts a route to certain consumers.",
         plain="type whitelist blacklist allowed_by_methods[].{user,methods} rejected_code rejected_msg",
     ),
-    "acl": allow(
-        "Restricts a route to consumers with certain labels.",
-        plain="""allow_labels.* deny_labels.* rejected_code rejected_msg
-            external_user_label_field_{key,parser,separator}""",
-        selector="external_user_label_field",
+    "acl": refuse("trusts labels of consumers, which every team chooses for its own; use consumer-restriction"),
+    "attach-consumer-label": allow(
+        "Sends labels of the consumer to the upstream. Every team chooses the labels of its own consumers.",
+        plain="headers.*",
     ),
-    "attach-consumer-label": allow("Sends labels of the consumer to the upstream.", plain="headers.*"),
     "ip-restriction": allow(
         "Restricts a route to certain client addresses.", plain="whitelist blacklist message response_code"
     ),

@@ -129,6 +129,7 @@ REFUSED = [
     ("api-breaker", {"break_response_code": 502}, ""),
     ("loggly", {"customer_token": "/a.example"}, "customer_token"),
     ("opa", {"host": "http://a.example", "policy": "p"}, ""),
+    ("acl", {"allow_labels": {"team": ["a"]}}, ""),
     ("openwhisk", {"api_host": "http://a.example"}, ""),
     ("openfunction", {"function_uri": "http://a.example"}, ""),
     ("aws-lambda", {"function_uri": "http://a.example"}, ""),
