@@ -173,17 +173,20 @@ def test_no_small_object_occupies_the_gateway(tenants: Tenants) -> None:
 
 def test_no_plugin_ends_a_response_early(tenants: Tenants) -> None:
     """A load balancer would take the rest for the response to the next request."""
-    short, names = {"Content-Length": "2"}, ("rewrite", "abort", "mocked")
-    plugins = {"response-rewrite": {"headers": {"set": short}}, "fault-injection": {"abort": {"headers": short}}}
-    configs = [*plugins.items(), ("mocking", {"response_example": "a long response", "response_headers": short})]
-    for name, (kind, config) in zip(names, configs, strict=True):
-        tenants.attack(route(f"{name}.{tenants.domain}", name=name, service="evil", plugins={kind: config}))
+    short = {"Content-Length": "2"}
+    configs: dict[str, dict[str, Any]] = {
+        "rewrite": {"response-rewrite": {"headers": {"set": short}}},
+        "abort": {"fault-injection": {"abort": {"http_status": 200, "body": "a long response", "headers": short}}},
+        "mocked": {"mocking": {"response_example": "a long response", "response_headers": short}},
+    }
+    for name, plugins in configs.items():
+        tenants.attack(route(f"{name}.{tenants.domain}", name=name, service="evil", plugins=plugins))
     api = tenants.installation.api
-    for name in names:
+    for name in configs:
         refused = says("False", "frames the response")
         api.wait("ApisixRoute", name, refused, "to be refused", namespace=tenants.evil.namespace)
 
-    assert {tenants.traffic.send(f"{name}.{tenants.domain}").status for name in names} == {503}
+    assert {tenants.traffic.send(f"{name}.{tenants.domain}").status for name in configs} == {503}
 
 
 def test_retries_of_nodes_that_are_not_reachable_do_not_occupy_the_gateway(tenants: Tenants) -> None:
