@@ -47,6 +47,8 @@ class Assumed:
         """Return whether a problem of an object exists only because something is not among the files."""
         if kind := _missing_kind(problem):
             return kind in self.absent
+        if problem.code == "InvalidParameters" and "GatewayProxy" not in problem.message:
+            return any(path == "spec.gatewayClassName" for path, _ in self.notes.get(item.meta.key, ()))
         if problem.code == "ServiceNotFound":
             return self.services is not None and item.meta.namespace not in self.services
         return problem.path.startswith(_PARENTS) and any(key in self.gateways for key in _gateways(item))

@@ -17,8 +17,6 @@ from apisix_ingress.state.view import View
 from apisix_ingress.webhook.checks.ignored_annotations import TrackedAnnotations, useless_annotations
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, in_scope, why_not_as_nginx
-from translation.nginx.missing_backends import missing_backends
-from translation.nginx.sources import is_served
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
@@ -61,14 +59,6 @@ def for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> fr
         and not class_is_ours(item, view, options)
         and why_not_as_nginx(item, view, options) is not None
     )
-
-
-def nginx_backends(objects: Iterable[KubeObject], view: View, options: Options) -> Iterator[tuple[ObjectKey, Problem]]:
-    """Yield the backends that do not exist, of Ingresses that are served as by ingress-nginx."""
-    nginx = options.nginx
-    for item in objects if nginx else ():
-        if nginx and isinstance(item, CustomObject) and is_served(item, view, options, nginx):
-            yield from ((item.meta.key, problem) for problem in missing_backends(item, view, options, nginx))
 
 
 def ingress_problems(item: CustomObject) -> Iterator[Problem]:

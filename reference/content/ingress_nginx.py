@@ -97,6 +97,15 @@ _SAMPLES = {
     "proxy-connect-timeout": ("0",),
     "proxy-read-timeout": ("0",),
     "proxy-send-timeout": ("0",),
+    "proxy-next-upstream-tries": ("three",),
+    "proxy-next-upstream-timeout": ("1m",),
+    "permanent-redirect-code": ("200",),
+    "temporal-redirect-code": ("200",),
+    "limit-rps": ("0",),
+    "limit-rpm": ("0",),
+    "limit-connections": ("0",),
+    "cors-allow-origin": ("example.org",),
+    "cors-max-age": ("1d",),
     "upstream-vhost": ("$arg_x",),
 }
 """Annotations whose verdict depends on the value → values that stand for the others."""

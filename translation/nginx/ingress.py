@@ -9,20 +9,20 @@ from itertools import islice
 from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.host_claims import aliases_of
-from apisix_ingress.model.objects import CustomObject, Service
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
-from translation.ingress_spec import ServiceBackend, parse_ingress
-from translation.nginx.effects.balancing.backends import port_number
+from translation.ingress_spec import parse_ingress
 from translation.nginx.effects.protection.required_objects import closings
+from translation.nginx.missing_backends import missing_backends
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
 from translation.nginx.sources import Source, read_config, source_of, sources_of_service, why_refused
+from translation.nginx.tables.annotations import TABLE
 from translation.nginx.tables.findings import UNKNOWN, Finding, judged
 from translation.nginx.tables.verdicts import approximate
-from translation.upstreams.backends import without_port
 
 _BY_TLS = ("HTTPS", "GRPCS")
 _PROTOCOLS = (
@@ -54,7 +54,8 @@ def judge_ingress(
         builder.degrade(REFUSED, path, message)
     if shows_others and (source := source_of(item, view, options, nginx)):
         _unusable_objects(source, builder, nginx)
-        _missing_backends(source, builder)
+        for each in missing_backends(item.meta.namespace, source.spec, view, is_canary=source.canary):
+            builder.degrade(each.code, each.path, each.message)
     _foreign_hosts(item, builder)
     for finding in findings_of(item, view, options, nginx):
         if finding.verdict.level == "approximate":
@@ -67,6 +68,8 @@ def judge_ingress(
 def _why_ignored(finding: Finding) -> str:
     if finding.verdict is UNKNOWN:
         return "unknown annotation: it has no effect; correct its name or remove it"
+    if finding.annotation not in TABLE:
+        return finding.verdict.reason
     if finding.outcome == "default":
         return "the value is not valid, so the default applies, as with ingress-nginx; correct or remove it"
     return f"has no effect: {finding.verdict.reason}"
@@ -115,24 +118,6 @@ def _unusable_objects(source: Source, builder: Builder, nginx: NginxOptions) -> 
     for each in closings(source, builder, nginx):
         nginx_too = ", as with ingress-nginx" if each.as_nginx else ""
         builder.degrade(REFUSED, annotation_path(nginx, each.annotation), f"{each.why}{nginx_too}")
-
-
-def _missing_backends(source: Source, builder: Builder) -> None:
-    """Report Services and ports that do not exist, each at the first path that names it."""
-    effect = "the canary gets no requests" if source.canary else "its paths respond with 503, as with ingress-nginx"
-    named: set[ServiceBackend] = set()
-    for path, backend in source.spec.services():
-        if backend in named:
-            continue
-        named.add(backend)
-        key = ObjectKey("Service", source.meta.namespace, backend.name)
-        service, port = builder.view.get(Service, key), backend.port
-        if service is None:
-            message = f"{key} does not exist; create it or correct the name"
-            builder.degrade("ServiceNotFound", f"{path}.name", f"{message}. Until then, {effect}")
-        elif not port_number(service, port):
-            message = without_port(service, port.number or port.name)
-            builder.degrade("PortNotFound", f"{path}.port", f"{message}; correct the port. Until then, {effect}")
 
 
 def _foreign_hosts(item: CustomObject, builder: Builder) -> None:

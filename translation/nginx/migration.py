@@ -19,7 +19,7 @@ from translation.nginx.effects.protection.required_objects import Closing, closi
 from translation.nginx.ingress import annotation_path, findings_of, refusals
 from translation.nginx.missing_backends import missing_backends
 from translation.nginx.options import NginxOptions
-from translation.nginx.parsing import host_of
+from translation.nginx.parsing import host_of, parsed
 from translation.nginx.servers import build_server
 from translation.nginx.snippets.suggestions import Scope, suggestions
 from translation.nginx.sources import (
@@ -231,7 +231,7 @@ def _ingress(
 ) -> IngressReport:
     findings = tuple(findings_of(item, view, options, nginx))
     builder = Builder(item.meta, view, options)
-    source = source_of(item, view, options, nginx)
+    source, spec = source_of(item, view, options, nginx), parsed(item, view, options, nginx).spec
     closed = [each for each in closings(source, builder, nginx) if _is_known(each, read)] if source else []
     stricter = ((annotation_path(nginx, each.annotation), each.why) for each in closed if not each.as_nginx)
     by_gateway = (("spec.rules", why) for why in rejected.get(item.meta.key, ()))
@@ -247,7 +247,7 @@ def _ingress(
         tuple(dict.fromkeys(line for name, text in snippets for line in suggestions(name, text, scope))),
         (
             *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
-            *dict.fromkeys(_missing(missing_backends(item, view, options, nginx), read)),
+            *dict.fromkeys(_missing(missing_backends(item.meta.namespace, spec, view) if spec else (), read)),
         ),
     )
 

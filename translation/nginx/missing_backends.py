@@ -5,41 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import CustomObject, Service
+from apisix_ingress.model.objects import Service
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.view import View
-from translation.core.options import Options
-from translation.ingress_spec import Backend, IngressSpec
+from translation.ingress_spec import IngressSpec, ServiceBackend
 from translation.nginx.effects.balancing.backends import port_number
-from translation.nginx.options import NginxOptions
-from translation.nginx.parsing import parsed
-
-_EFFECT = "its paths respond with 503, as with ingress-nginx"
+from translation.upstreams.backends import without_port
 
 
-def missing_backends(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Iterator[Problem]:
-    """Yield the Services and ports that do not exist, and backends without a Service."""
-    spec = parsed(item, view, options, nginx).spec
-    for path, backend in _backends(spec) if spec else ():
-        if backend.service is None:
-            if backend.resource is None:
-                yield Problem("InvalidSpec", f"names no Service: {_EFFECT}", path)
+def missing_backends(namespace: str, spec: IngressSpec, view: View, *, is_canary: bool = False) -> Iterator[Problem]:
+    """Yield the Services and ports that do not exist, each at the first path that names it."""
+    effect = "the canary gets no requests" if is_canary else "its paths respond with 503, as with ingress-nginx"
+    named: set[ServiceBackend] = set()
+    for path, backend in spec.services():
+        if backend in named:
             continue
-        name, port = backend.service.name, backend.service.port
-        key = ObjectKey("Service", item.meta.namespace, name)
-        service = view.get(Service, key)
-        full = f"{key.namespace}/{name}"
+        named.add(backend)
+        key = ObjectKey("Service", namespace, backend.name)
+        service, port = view.get(Service, key), backend.port
         if service is None:
-            yield Problem("ServiceNotFound", f"Service {full} does not exist: {_EFFECT}", f"{path}.service.name")
+            message = f"{key} does not exist; create it or correct the name"
+            yield Problem("ServiceNotFound", f"{message}. Until then, {effect}", f"{path}.name")
         elif not port_number(service, port):
-            named = port.number or port.name
-            why = f"Service {full} has no port {named}" if named else f"no port of Service {full} is given"
-            yield Problem("PortNotFound", f"{why}: {_EFFECT}", f"{path}.service.port")
-
-
-def _backends(spec: IngressSpec) -> Iterator[tuple[str, Backend]]:
-    if spec.default_backend:
-        yield "spec.defaultBackend", spec.default_backend
-    for number, rule in enumerate(spec.rules):
-        for index, path in enumerate(rule.http.paths if rule.http else ()):
-            yield f"spec.rules[{number}].http.paths[{index}].backend", path.backend
+            message = without_port(service, port.number or port.name)
+            yield Problem("PortNotFound", f"{message}; correct the port. Until then, {effect}", f"{path}.port")

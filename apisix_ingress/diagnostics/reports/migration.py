@@ -225,15 +225,17 @@ def _reasons(report: MigrationReport) -> list[tuple[str, int]]:
 
 
 def _without_effect(report: MigrationReport) -> _Groups:
-    """Return the annotations that are unknown or have a value that is not valid."""
+    """Return the annotations without effect, with the reason."""
     found: dict[str, list[ObjectKey]] = {}
     for each in report.ingresses:
         for finding in each.findings:
+            name, reason = finding.annotation, finding.verdict.reason
             if finding.verdict is UNKNOWN:
-                found.setdefault(f"{finding.annotation} is unknown: check its name", []).append(each.key)
+                found.setdefault(f"{name} is unknown: check its name", []).append(each.key)
             elif finding.outcome == "default":
-                text = f"{finding.annotation}: {finding.value!r} is not valid: the default applies"
-                found.setdefault(text, []).append(each.key)
+                found.setdefault(f"{name}: {finding.value!r} is not valid: the default applies", []).append(each.key)
+            elif finding.verdict.level == "no effect":
+                found.setdefault(f"{name}: {reason}", []).append(each.key)
     return found
 
 

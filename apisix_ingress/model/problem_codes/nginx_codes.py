@@ -8,7 +8,7 @@ NGINX_CODES = (
     Code(
         "AIX0606",
         "NginxNotServed",
-        "An annotation of ingress-nginx or its Secret is not valid, or it protects something that cannot be protected",
+        "An Ingress for ingress-nginx, or some of its paths, cannot be served because of an annotation",
         "The Ingress, or its paths that the annotation concerns, are not served: they respond with 403, 404 or 503. "
         "Other Ingresses of the host are not affected.",
         "Correct the value or the object that it names, or replace the annotation as the message describes. "

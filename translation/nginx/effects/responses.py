@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from apisix_ingress.model.formats.patterns import LONGEST_LIST, ValuePattern, escaped_literal
+from apisix_ingress.model.formats.patterns import ValuePattern, escaped_literal
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.branches import Branch, Site, answer
+from translation.nginx.tables.checks import ORIGIN, ORIGIN_LIST
 from translation.nginx.tables.gateway_fields import ORIGINS, REMOVED_HEADER
 from translation.nginx.tables.values import Values, integer
 
@@ -17,8 +18,6 @@ _METHODS = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 _HEADERS = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
 _MAX_AGE = 1_728_000
 
-_ORIGINS = ValuePattern(r"(?:[a-z]://|\*\.|:[0-9]+|[A-Za-z0-9\-.,])*|\*", LONGEST_LIST)
-_ORIGIN = ValuePattern(r"[a-z]+://(\*\.)?[A-Za-z0-9\-.]*(:[0-9]+)?|null")
 _NOBODY = "(?!)"
 _VALUE = ValuePattern(r"""[a-zA-Z0-9_ :;.,\\/"'?!(){}\[\]@<>=\-+*#$&`|~^%]+""")
 _SEPARATOR = r"(?:,\s?|\s)"
@@ -60,9 +59,9 @@ def cors_pattern(values: Values) -> str:
     """Return the pattern of the allowed origins; empty allows all, as does an invalid item in nginx."""
     text = values.text("cors-allow-origin")
     origins = [part.strip() for part in text.split(",") if part.strip()]
-    if not text or "*" in origins or not _ORIGINS.fits(text.replace(" ", "")):
+    if not text or "*" in origins or not ORIGIN_LIST.fits(text.replace(" ", "")):
         return ""
-    return f"^({'|'.join(_origin(origin) for origin in origins if _ORIGIN.fits(origin)) or _NOBODY})$"
+    return f"^({'|'.join(_origin(origin) for origin in origins if ORIGIN.fits(origin)) or _NOBODY})$"
 
 
 def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:

@@ -154,6 +154,11 @@ def _clear(values: list[str]) -> Replacement | None:
     return _plugin("response-rewrite", {"headers": {"remove": values}}) if is_plain else None
 
 
+def _clear_input(values: list[str]) -> Replacement | None:
+    is_plain = values and not any(text.startswith("-") or "*" in text for text in values)
+    return _plugin("proxy-rewrite", {"headers": {"remove": values}}) if is_plain else None
+
+
 def _set_request(values: list[str]) -> Replacement | None:
     if len(values) < 2:
         return None
@@ -200,19 +205,31 @@ def _whole(pattern: str) -> str:
     return pattern if is_whole else rf"^[\s\S]*?(?:{pattern})[\s\S]*$"
 
 
-def _deny(values: list[str]) -> Replacement | None:
-    if values == ["all"]:
-        text = "the annotation whitelist-source-range with the networks of the lines `allow`"
-        return Replacement(text, {"fault-injection": {"abort": {"http_status": 403}}})
-    text = f"the annotation denylist-source-range: {_quoted(','.join(values))}"
-    return Replacement(text, {"ip-restriction": {"blacklist": values}})
+def access(lines: list[tuple[str, str]]) -> Replacement | None:
+    """Return what replaces the lines `allow` and `deny` of one block, of which nginx uses the first that matches.
 
-
-def _allow(values: list[str]) -> Replacement | None:
-    if values == ["all"]:
-        return Replacement("not needed: all clients are allowed", is_needed=False)
-    text = f"the annotation whitelist-source-range: {_quoted(','.join(values))}"
-    return Replacement(text, {"ip-restriction": {"whitelist": values}})
+    Args:
+        lines: Directive and network of each line, in order.
+    """
+    last = lines[-1] if lines[-1][1] == "all" else ("", "")
+    networks = lines[:-1] if last[0] else lines
+    names = [network for _, network in networks]
+    if "all" in names or any("$" in name or name == "unix:" for name in names):
+        return None
+    if not networks:
+        if last[0] == "allow":
+            return Replacement("not needed: all clients are allowed", is_needed=False)
+        return _plugin("fault-injection", {"abort": {"http_status": 403}})
+    kinds = {kind for kind, _ in networks}
+    if kinds == {"allow"} and last[0] == "deny":
+        text = f"the annotation whitelist-source-range: {_quoted(','.join(names))}"
+        return Replacement(text, {"ip-restriction": {"whitelist": names}})
+    if kinds == {"deny"} and last[0] != "deny":
+        text = f"the annotation denylist-source-range: {_quoted(','.join(names))}"
+        return Replacement(text, {"ip-restriction": {"blacklist": names}})
+    if kinds == {"allow"}:
+        return Replacement("not needed: without a line `deny`, all clients are allowed", is_needed=False)
+    return None
 
 
 def _timeout(annotation: str) -> Callable[[list[str]], Replacement | None]:
@@ -226,6 +243,21 @@ def _timeout(annotation: str) -> Callable[[list[str]], Replacement | None]:
         return Replacement(f'the annotation {annotation}: "{milliseconds // 1000}"')
 
     return replacement
+
+
+def _basic(values: list[str]) -> Replacement:
+    if values == ["off"]:
+        return Replacement("no equivalent; put the path into an Ingress without auth-type")
+    return Replacement("the annotations auth-type and auth-secret")
+
+
+def _auth_variable(values: list[str]) -> Replacement | None:
+    start = "$upstream_http_"
+    if len(values) < 2 or not values[1].startswith(start):
+        return None
+    header = values[1].removeprefix(start).replace("_", "-").title()
+    text = f"the annotation auth-response-headers: {_quoted(header)}, if the backend gets it under this name"
+    return Replacement(text)
 
 
 def _is(text: str, *, is_needed: bool = True) -> Callable[[list[str]], Replacement]:
@@ -257,11 +289,11 @@ _MAKERS: Mapping[str, Callable[[list[str]], Replacement | None]] = {
     "proxy_set_header": _set_request,
     "grpc_set_header": _set_request,
     "more_set_input_headers": _more_set_input,
+    "more_clear_input_headers": _clear_input,
     "return": _return,
     "rewrite": _rewrite,
-    "deny": _deny,
-    "allow": _allow,
-    "auth_basic": _is("the annotations auth-type and auth-secret"),
+    "auth_basic": _basic,
+    "auth_request_set": _auth_variable,
     "limit_req": _is("the annotation limit-rps"),
     "limit_conn": _is("the annotation limit-connections"),
     "sub_filter": _is("the plugin response-rewrite with filters"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import JsonObject
-from translation.nginx.snippets.directives import Values, described, replacement_of
+from translation.nginx.snippets.directives import Replacement, Values, access, described, replacement_of
 from translation.nginx.snippets.statements import Statement, statements_of
 
 _LONGEST_QUOTE = 240
@@ -59,12 +59,38 @@ def suggestions(annotation: str, snippet: str, scope: Scope) -> Iterator[str]:
     if annotation == _AUTHENTICATION:
         yield from _of_authentication(statements)
         return
-    assigned = {each.words[1].lstrip("$") for each in statements if each.name == "set" and len(each.words) > 1}
-    for each in statements:
-        text = _block(each, scope) if each.body is not None else _directive(annotation, each, scope.known)
-        if each.name != "set" and (name := _assigned(each, assigned)):
+    assigned = {each.words[1].lstrip("$") for each in statements if each.name in _ASSIGNING and len(each.words) > 1}
+    for group in _grouped(statements):
+        each = group[0]
+        text = _text(annotation, group, scope)
+        if each.name not in _ASSIGNING and (name := _assigned(each, assigned)):
             text = f"no equivalent: ${name} is set by another line of the snippet"
-        yield f"`{_cut(each.quoted)}`: {text}"
+        yield f"`{_cut(' '.join(line.quoted for line in group))}`: {text}"
+
+
+_ASSIGNING = ("set", "auth_request_set")
+_ACCESS = ("allow", "deny")
+
+
+def _grouped(statements: list[Statement]) -> list[list[Statement]]:
+    """Return the statements, with all lines `allow` and `deny` as one group: their order matters."""
+    lines = [each for each in statements if each.name in _ACCESS and len(each.words) > 1]
+    others = [[each] for each in statements if each not in lines]
+    return [lines, *others] if lines else others
+
+
+def _text(annotation: str, group: list[Statement], scope: Scope) -> str:
+    if group[0].body is not None:
+        return _block(group[0], scope)
+    return _directive(annotation, _replacement(group, scope.known))
+
+
+def _replacement(group: list[Statement], known: Values) -> Replacement:
+    first = group[0]
+    if first.name not in _ACCESS or len(first.words) < 2:
+        return replacement_of(first.words, known)
+    found = access([(each.name, each.words[1]) for each in group])
+    return found or Replacement("no equivalent: nginx uses the first line that matches; write a list yourself")
 
 
 def _cut(text: str) -> str:
@@ -77,8 +103,7 @@ def _assigned(statement: Statement, names: set[str]) -> str:
     return next((name for name in sorted(names) if f"${name}" in used or f"${{{name}}}" in used), "")
 
 
-def _directive(annotation: str, statement: Statement, known: Values) -> str:
-    found = replacement_of(statement.words, known)
+def _directive(annotation: str, found: Replacement) -> str:
     if annotation == _SERVER and found.is_needed:
         return f"{found.text}, in every Ingress of the host"
     return found.text
@@ -115,8 +140,8 @@ def _block(statement: Statement, scope: Scope) -> str:
 def _plugins(statement: Statement, known: Values) -> dict[str, JsonObject] | None:
     """Return the plugins that do what the directives in a block do; None if there are none for one of them."""
     plugins: dict[str, JsonObject] = {}
-    for each in statement.body or ():
-        found = replacement_of(each.words, known) if each.body is None else None
+    for group in _grouped(statement.body or []):
+        found = _replacement(group, known) if group[0].body is None else None
         if found is None or (found.is_needed and not found.plugins):
             return None
         for name, config in found.plugins.items() if found.is_needed else ():

@@ -32,8 +32,11 @@ from translation.nginx.tables.judges import (
     mirror_target,
     modsecurity,
     next_upstream,
+    number,
+    origins,
     protocol,
     proxy_redirect,
+    redirect_code,
     rewrite,
     timeout,
     verify_backend,
@@ -58,10 +61,15 @@ _ROWS = (
     # redirects
     Row("app-root", "redirects", valid=checks.ROOTS),
     Row("permanent-redirect", "redirects", valid=checks.empty_or(checks.URLS), wrong="refused"),
-    Row("permanent-redirect-code", "redirects", EXACT, checks.empty_or(checks.is_int), "refused"),
+    Row("permanent-redirect-code", "redirects", redirect_code(308), checks.empty_or(checks.is_int), "refused"),
     Row("temporal-redirect", "redirects", valid=checks.empty_or(checks.URLS), wrong="refused"),
     Row(
-        "temporal-redirect-code", "redirects", EXACT, checks.empty_or(checks.is_int), "refused", ("temporal-redirect",)
+        "temporal-redirect-code",
+        "redirects",
+        redirect_code(307),
+        checks.empty_or(checks.is_int),
+        "refused",
+        ("temporal-redirect",),
     ),
     Row("from-to-www-redirect", "redirects", valid=checks.empty_or(checks.is_bool), wrong="refused"),
     Row("ssl-redirect", "redirects", valid=checks.is_bool),
@@ -77,11 +85,12 @@ _ROWS = (
     *PROTECTION,
     # CORS
     Row("enable-cors", "CORS", EXACT, checks.is_bool),
-    Row("cors-allow-origin", "CORS", EXACT, needs=_CORS, longest=LONGEST_LIST),
+    Row("cors-allow-origin", "CORS", origins, needs=_CORS, longest=LONGEST_LIST),
     *(
         Row(f"cors-{name}", "CORS", EXACT, needs=_CORS)
-        for name in ("allow-methods", "allow-headers", "expose-headers", "allow-credentials", "max-age")
+        for name in ("allow-methods", "allow-headers", "expose-headers", "allow-credentials")
     ),
+    Row("cors-max-age", "CORS", number, needs=_CORS),
     # affinity and balancing
     Row("affinity", "affinity", STICKY, checks.one_of("cookie")),
     Row("affinity-mode", "affinity", EXACT, checks.one_of("balanced", "persistent"), needs=_COOKIE),
@@ -211,8 +220,8 @@ _ROWS = (
         for name in ("connect", "read", "send")
     ),
     Row("proxy-next-upstream", "timeouts and retries", next_upstream, checks.FAILURES),
-    Row("proxy-next-upstream-tries", "timeouts and retries", EXACT, checks.is_natural, "refused"),
-    Row("proxy-next-upstream-timeout", "timeouts and retries", EXACT, checks.is_natural, "refused"),
+    Row("proxy-next-upstream-tries", "timeouts and retries", number, checks.is_natural, "refused"),
+    Row("proxy-next-upstream-timeout", "timeouts and retries", number, checks.is_natural, "refused"),
     # bodies and buffers
     Row("proxy-body-size", "bodies and buffers", EXACT, checks.is_size),
     Row("client-body-buffer-size", "bodies and buffers", BUFFERS, checks.empty_or(checks.is_size), "refused"),
@@ -263,7 +272,10 @@ _ROWS = (
         "ssl-passthrough",
         "TLS",
         if_on(
-            refused("APISIX 3.18 has no TLS passthrough, 3.19 has: the gateway terminates TLS and serves the paths.")
+            refused(
+                "APISIX 3.18 has no TLS passthrough, 3.19 has: the gateway terminates TLS and serves the paths."
+                " Remove it, and set backend-protocol: HTTPS if the backend expects TLS."
+            )
         ),
         checks.empty_or(checks.is_bool),
         "refused",

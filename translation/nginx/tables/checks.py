@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
+from apisix_ingress.model.formats.patterns import LONGEST_LIST, TextPattern, ValuePattern
 from translation.nginx.tables.values import Outcome, boolean, compiles, integer, networks, size
 
 Check = Callable[[str], bool]
@@ -111,6 +111,9 @@ PATTERNS = like(_SERVER)
 CODES = spaced(r"(?:[45,][0-9]{2},?)*")
 FAILURES = like(r"(?:(?:error|timeout|invalid_header|http_50[0234]|http_40[34]|http_429|non_idempotent|off)\s?)+")
 ROOTS = like(rf"/[{_BASIC}]*")
+
+ORIGIN_LIST = ValuePattern(r"(?:[a-z]://|\*\.|:[0-9]+|[A-Za-z0-9\-.,])*|\*", LONGEST_LIST)
+ORIGIN = ValuePattern(r"[a-z]+://(\*\.)?[A-Za-z0-9\-.]*(:[0-9]+)?|null")
 
 
 def are_servers(text: str) -> bool:

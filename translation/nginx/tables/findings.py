@@ -12,6 +12,24 @@ from translation.nginx.tables.verdicts import Verdict, no_effect
 
 UNKNOWN = no_effect("ingress-nginx 1.15 does not know this annotation.")
 
+_FORMER = {
+    "add-base-url": ("0.22", ""),
+    "base-url-scheme": ("0.22", ""),
+    "enable-influxdb": ("1.7.1", "the plugin prometheus or a logger"),
+    "enable-opentracing": ("1.10", "the plugin opentelemetry"),
+    "global-rate-limit": ("1.12", "the plugin limit-count with policy redis"),
+    "grpc-backend": ("0.21", "backend-protocol: GRPC"),
+    "secure-backends": ("0.21", "backend-protocol: HTTPS"),
+    "session-cookie-hash": ("0.24", ""),
+}
+_FORMER_FAMILIES = {
+    "global-rate-limit-": _FORMER["global-rate-limit"],
+    "influxdb-": _FORMER["enable-influxdb"],
+    "lua-resty-waf": ("0.27", "a web application firewall"),
+    "opentracing-": _FORMER["enable-opentracing"],
+}
+"""Annotations, and beginnings of annotations, that ingress-nginx had until a version, and what replaces them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -33,7 +51,7 @@ def judged(values: Values, *, strict: bool = True) -> Iterator[Finding]:
     for name in sorted(values.given, key=_place):
         value, row = values.given[name], TABLE.get(name)
         if row is None:
-            yield Finding(name, value, UNKNOWN)
+            yield Finding(name, value, _of_unknown(name))
         elif row.needs and not any(_is_set(values, need) for need in row.needs):
             needs = " or ".join(row.needs)
             yield Finding(name, value, no_effect(f"It is only used together with {needs}, as in ingress-nginx."))
@@ -43,6 +61,16 @@ def judged(values: Values, *, strict: bool = True) -> Iterator[Finding]:
             outcome = row.outcome(value)
             found = row.within(values) if row.within and outcome is None else None
             yield Finding(name, value, found or row.judge(value), outcome)
+
+
+def _of_unknown(name: str) -> Verdict:
+    """Return the verdict on an annotation that ingress-nginx does not have, or no longer has."""
+    families = (found for start, found in _FORMER_FAMILIES.items() if name.startswith(start))
+    version, instead = _FORMER.get(name) or next(families, ("", ""))
+    if not version:
+        return UNKNOWN
+    advice = f"use {instead}" if instead else "remove it"
+    return no_effect(f"ingress-nginx {version} removed this annotation, so it has no effect; {advice}.")
 
 
 _PLACES = {name: place for place, name in enumerate(TABLE)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
-from translation.nginx.tables.checks import LISTS, URLS_AND_SPACES
+from translation.nginx.tables.checks import LISTS, ORIGIN, ORIGIN_LIST, URLS_AND_SPACES
 from translation.nginx.tables.destinations import mirror_of
 from translation.nginx.tables.gateway_fields import COOKIE_KEY, ROUTE_HOST
 from translation.nginx.tables.request_hosts import VARIABLES, is_request_host, request_host
@@ -164,8 +164,44 @@ def error_page(text: str) -> Verdict:
     )
 
 
+_NO_NUMBER = no_effect("The value is not a whole number without a unit, so the default applies, as in ingress-nginx.")
+_NO_LIMIT = no_effect("Without a positive number there is no limit, as in ingress-nginx.")
+_NO_ORIGIN = no_effect(
+    "No item is an origin such as https://example.org: as in ingress-nginx, no response gets CORS headers."
+)
+_ANY_ORIGIN = no_effect("An item is not an origin: as in ingress-nginx, every origin is allowed.")
+
+
+def number(text: str) -> Verdict:
+    """Judge a number that ingress-nginx replaces by the default if it is not one."""
+    return EXACT if not text or integer(text) is not None else _NO_NUMBER
+
+
+def limit(text: str) -> Verdict:
+    """Judge a limit."""
+    return EXACT if (integer(text) or 0) > 0 else _NO_LIMIT
+
+
+def redirect_code(last: int) -> Judge:
+    """Return a judge of the status of a redirect, which is at most `last`."""
+    otherwise = no_effect(f"The value is not from 300 to {last}, so the default applies, as in ingress-nginx.")
+    return lambda text: EXACT if not text or 300 <= (integer(text) or 0) <= last else otherwise
+
+
+def origins(text: str) -> Verdict:
+    """Judge cors-allow-origin."""
+    given = [part.strip() for part in text.split(",") if part.strip()]
+    if not given or "*" in given:
+        return EXACT
+    if not ORIGIN_LIST.fits(text.replace(" ", "")):
+        return _ANY_ORIGIN
+    return EXACT if any(map(ORIGIN.fits, given)) else _NO_ORIGIN
+
+
 def timeout(text: str) -> Verdict:
     """Judge a timeout."""
+    if (found := number(text)) is not EXACT:
+        return found
     return approximate("A timeout of 0 for connecting or sending lasts 1 ms.") if integer(text) == 0 else EXACT
 
 

@@ -14,6 +14,7 @@ from translation.nginx.tables.judges import (
     auth_redirect,
     auth_type,
     error_page,
+    limit,
 )
 from translation.nginx.tables.rows import Row
 from translation.nginx.tables.verdicts import EXACT, approximate
@@ -126,9 +127,9 @@ PROTECTION = (
     Row("allowlist-source-range", "address lists", EXACT, checks.are_networks, "closed", longest=LONGEST_LIST),
     Row("denylist-source-range", "address lists", EXACT, checks.are_networks, "closed", longest=LONGEST_LIST),
     # limits
-    Row("limit-rps", "limits", EXACT, checks.empty_or(checks.is_int), "refused"),
-    Row("limit-rpm", "limits", EXACT, checks.empty_or(checks.is_int), "refused"),
-    Row("limit-connections", "limits", EXACT, checks.empty_or(checks.is_int), "refused"),
+    Row("limit-rps", "limits", limit, checks.empty_or(checks.is_int), "refused"),
+    Row("limit-rpm", "limits", limit, checks.empty_or(checks.is_int), "refused"),
+    Row("limit-connections", "limits", limit, checks.empty_or(checks.is_int), "refused"),
     Row("limit-burst-multiplier", "limits", EXACT, checks.at_least(1), "refused", _LIMITS),
     Row(
         "limit-whitelist",

@@ -166,5 +166,8 @@ def test_listeners_of_a_listener_set_are_checked() -> None:
 def test_parameters_that_do_not_exist_are_a_mistake_of_their_gateway() -> None:
     parameters = "infrastructure: {parametersRef: {group: apisix.apache.org, kind: GatewayProxy, name: gone}}"
     (got,) = lint(OURS, GATEWAY.replace("spec: {", f"spec: {{{parameters}, "))
+    foreign = GATEWAY.replace("spec: {", f"spec: {{{parameters.replace('GatewayProxy', 'Other')}, ")
+    assert [level for level, *_ in lint(foreign)] == ["note"]
+    assert [level for level, *_ in lint(foreign, OURS)] == ["error"]
     missing = "GatewayProxy default/gone does not exist; create it or remove the reference"
     assert got == ("error", "spec.infrastructure.parametersRef", missing)

@@ -94,7 +94,8 @@ def test_ports_that_a_service_does_not_have_are_missing() -> None:
     wrong = {**path, "backend": {"service": {"name": "web", "port": {"name": "htpp"}}}}
     item["spec"]["rules"].append({"host": "b.test", "http": {"paths": [wrong]}})
 
-    want = ("Service shop/web has no port htpp: its paths respond with 503, as with ingress-nginx",)
+    why = "it has 80; correct the port. Until then, its paths respond with 503, as with ingress-nginx"
+    want = (f"Service shop/web has no port htpp; {why}",)
     assert report(item).ingresses[0].missing == want
 
 

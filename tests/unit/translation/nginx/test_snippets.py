@@ -26,6 +26,9 @@ def rule(plugins: str, **match: object) -> str:
     return f"a rule of an ApisixRoute with a high priority, match {shown} and {plugins}"
 
 
+ORDERED = "no equivalent: nginx uses the first line that matches; write a list yourself"
+
+
 @pytest.mark.parametrize(
     ("snippet", "want"),
     [
@@ -58,7 +61,24 @@ def rule(plugins: str, **match: object) -> str:
         ),
         ("return 403;", 'the plugin fault-injection with {"abort": {"http_status": 403}}'),
         ("deny 10.0.0.0/8;", 'the annotation denylist-source-range: "10.0.0.0/8"'),
-        ("deny all;", "the annotation whitelist-source-range with the networks of the lines `allow`"),
+        ("deny all;", 'the plugin fault-injection with {"abort": {"http_status": 403}}'),
+        ("deny 10.0.0.1; deny ::1; allow all;", 'the annotation denylist-source-range: "10.0.0.1,::1"'),
+        ("allow 10.0.0.1; allow ::1; deny all;", 'the annotation whitelist-source-range: "10.0.0.1,::1"'),
+        ("allow 10.0.0.1;", "not needed: without a line `deny`, all clients are allowed"),
+        ("allow all;", "not needed: all clients are allowed"),
+        ("deny 10.0.0.1; allow 10.0.0.0/8; deny all;", ORDERED),
+        ("allow all; deny all;", ORDERED),
+        (
+            "auth_request_set $user $upstream_http_x_user;",
+            'the annotation auth-response-headers: "X-User", if the backend gets it under this name',
+        ),
+        ("auth_request_set $user $remote_user;", "no equivalent annotation; look for a plugin"),
+        ("auth_basic off;", "no equivalent; put the path into an Ingress without auth-type"),
+        ("auth_basic users;", "the annotations auth-type and auth-secret"),
+        (
+            "more_clear_input_headers X-A;",
+            'the plugin proxy-rewrite with {"headers": {"remove": ["X-A"]}}',
+        ),
         (
             "rewrite ^/a/(.*)$ /b/$1 permanent;",
             'the plugin redirect with {"regex_uri": ["^/a/(.*)$", "/b/$1"], "ret_code": 301, '
@@ -84,6 +104,11 @@ def rule(plugins: str, **match: object) -> str:
 )
 def test_a_directive_has_a_replacement_with_its_values(snippet: str, want: str | None) -> None:
     assert lines(snippet) == ([want] if want else [])
+
+
+def test_a_variable_of_an_authentication_has_no_value_elsewhere() -> None:
+    got = lines("auth_request_set $user $upstream_http_x_user; add_header X-User $user;")
+    assert got[1] == "no equivalent: $user is set by another line of the snippet"
 
 
 def test_a_rewritten_path_that_stays_in_its_location_is_a_plugin() -> None:

@@ -32,6 +32,45 @@ def test_a_wrong_value_has_the_outcome_that_ingress_nginx_gives_it(name: str, va
         assert TABLE[name].outcome(value) == outcome
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("proxy-read-timeout", "60s", "The value is not a whole number without a unit"),
+        ("proxy-next-upstream-tries", "three", "The value is not a whole number without a unit"),
+        ("proxy-next-upstream-timeout", "1m", "The value is not a whole number without a unit"),
+        ("cors-max-age", "1d", "The value is not a whole number without a unit"),
+        ("limit-rps", "-3", "Without a positive number there is no limit"),
+        ("limit-connections", "0", "Without a positive number there is no limit"),
+        ("cors-allow-origin", "example.org", "No item is an origin such as https://example.org"),
+        ("cors-allow-origin", "https://a.test, b/;c", "An item is not an origin"),
+        ("permanent-redirect-code", "200", "The value is not from 300 to 308"),
+        ("temporal-redirect-code", "308", "The value is not from 300 to 307"),
+        ("secure-backends", "true", "ingress-nginx 0.21 removed this annotation, so it has no effect; use backend-"),
+        ("global-rate-limit-window", "1m", "ingress-nginx 1.12 removed this annotation, so it has no effect; use the"),
+        ("session-cookie-hash", "sha1", "ingress-nginx 0.24 removed this annotation, so it has no effect; remove it."),
+    ],
+)
+def test_a_value_that_ingress_nginx_ignores_has_no_effect(name: str, value: str, reason: str) -> None:
+    given = {name: value, "enable-cors": "true", "temporal-redirect": "https://a.test"}
+    (got,) = [each for each in judged(Values(given)) if each.annotation == name]
+    assert (got.verdict.level, got.verdict.reason[: len(reason)]) == ("no effect", reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("proxy-read-timeout", "60"),
+        ("limit-rps", "3"),
+        ("cors-allow-origin", "*"),
+        ("cors-allow-origin", "https://*.a.test, b.test"),
+        ("permanent-redirect-code", "308"),
+    ],
+)
+def test_a_value_that_ingress_nginx_uses_is_exact(name: str, value: str) -> None:
+    (got,) = [each for each in judged(Values({name: value, "enable-cors": "true"})) if each.annotation == name]
+    assert got.verdict.level == "exact"
+
+
 def test_every_annotation_gets_a_verdict_even_an_unknown_one() -> None:
     found = list(judged(Values({"no-such": "x", "enable-modsecurity": "true", "auth-realm": "r"})))
 
