@@ -38,12 +38,13 @@ OTHERS = ("cookie", "header", "method", "query")
 """Conditions of further refusals of the path."""
 
 
-def rules(*conditions: str) -> Iterator[Record]:
-    """Yield the routes of a path, the highest priority first; they are named by their numbers."""
+def rules(*conditions: str, numbered: bool) -> Iterator[Record]:
+    """Yield the routes of a path, the highest priority first; named by their numbers, or by condition and priority."""
     for number, condition in enumerate(conditions):
+        name = f"b{number}" if numbered else f"{condition}{len(conditions) - number}"
         action: dict[str, Any] = {"upstream_id": "u1"} if condition == "serve" else REFUSAL
         body: dict[str, Any] = {"uris": ["/b"], "priority": len(conditions) - number, "vars": [[condition, "==", "1"]]}
-        yield make_record(RecordKey("routes", f"b{number}"), **HOST, **body, **action)
+        yield make_record(RecordKey("routes", name), **HOST, **body, **action)
 
 
 @dataclass
@@ -82,6 +83,7 @@ class Story:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.gateway = Watched(random.Random(seed + 1))
+        self.numbered = self.rng.random() < 0.5
         self.wanted = FakeWanted(self._version())
 
     async def play(self) -> None:
@@ -123,7 +125,9 @@ class Story:
 
     def _version(self) -> list[Record]:
         others = self.rng.sample(OTHERS, self.rng.randint(0, len(OTHERS)))
-        return [BACKEND, *rules(*others, *MATCHING), BEHIND]
+        place = len(others) if self.numbered else self.rng.randint(0, len(others))
+        conditions = (*others[:place], "guard", *others[place:], "serve")
+        return [BACKEND, *rules(*conditions, numbered=self.numbered), BEHIND]
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, BLOCK))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -131,7 +131,7 @@ class RecordDriver:
 
     def mark(
         self,
-        keys: Iterable[RecordKey],
+        keys: Collection[RecordKey],
         *,
         urgent: bool = False,
         same_batch: bool = False,
@@ -143,7 +143,7 @@ class RecordDriver:
         the previous call.
         """
         if not same_batch:
-            self.order.begin_batch()
+            self.order.begin_batch(self.table.get(key) for key in keys if self.wanted(key) is None)
         for key in keys:
             record, slot = self.wanted(key), self.table.slot(key)
             # It is retried anyway: the desired record may no longer want the key that the holder has.
@@ -182,7 +182,7 @@ class RecordDriver:
     def may_send(self, slot: RecordSlot, record: Record | None) -> bool:
         """Return whether no other route has to be written, or deleted, first. If not, the key is queued when it may."""
         order = self.exposure_order
-        if order.is_idle or slot.key.kind != "routes":
+        if order.is_idle:
             return True
         if record is None:
             return order.may_delete(slot, _former(slot).namespace)
@@ -190,10 +190,10 @@ class RecordDriver:
 
     def awaited(self, slot: RecordSlot, record: Record | None) -> RecordKey | None:
         """Return the route that has to take over the match of a route before it is written, or deleted; or None."""
-        if self.match_order.is_idle or slot.key.kind != "routes":
+        if self.match_order.is_idle:
             return None
         if record is not None:
-            return self.match_order.awaited(slot, record, self._owner_namespace(slot))
+            return self.match_order.awaited(slot, record, slot.namespace or self._owner_namespace(slot))
         former = _former(slot)
         return self.match_order.awaited(slot, None, former.namespace, former.records)
 
@@ -324,8 +324,9 @@ class RecordDriver:
 
     def _drop_order(self, slot: RecordSlot, _: Detail) -> None:
         self.order.drop(slot)
-        self.exposure_order.settled(slot)
-        self.match_order.settled(slot)
+        if slot.key.kind == "routes":
+            self.exposure_order.settled(slot)
+            self.match_order.settled(slot)
         slot.urgent = False
         if slot.observed is None:
             self.table.timed[slot.key] = slot  # it may be empty now
@@ -344,7 +345,8 @@ class RecordDriver:
     def _keep_written(self, slot: RecordSlot, _: Detail) -> None:
         record, started, closes = _required(slot.flight)
         self.table.write_succeeded(slot)
-        self.exposure_order.settled(slot)
+        if slot.key.kind == "routes":
+            self.exposure_order.settled(slot)
         self.sentinels.written(slot.key, deleted=record is None)
         self.unacked.acknowledged(slot, record, started)
         # A record that reappears because an earlier write landed late is still expected.

@@ -40,7 +40,9 @@ class RecordStatus:
     def state(self, slot: RecordSlot) -> RecordState:
         """Return the sync state of a record."""
         found = self._state(slot)
-        note = self._closings.note(slot) if found.message else ""
+        if not found.message:
+            return found
+        note = self._closings.note(slot)
         return replace(found, message=f"{found.message}; {note}", is_closed=True) if note else found
 
     def _state(self, slot: RecordSlot) -> RecordState:

@@ -157,11 +157,12 @@ class RecordWriter:
         if is_rejected(slot, record, now):
             self.driver.post(slot, Event.STILL_REJECTED)
             return False
-        if (taker := self.driver.awaited(slot, record)) is not None:
-            self._block(slot, Step("wait", record, taker))
-            return False
-        if not self.driver.may_send(slot, record):
-            return False
+        if slot.key.kind == "routes":
+            if (taker := self.driver.awaited(slot, record)) is not None:
+                self._block(slot, Step("wait", record, taker))
+                return False
+            if not self.driver.may_send(slot, record):
+                return False
         if record is not None and record.takes:
             unique_keys = self.driver.unique_keys
             if (rival := unique_keys.rival(record)) is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import structlog
 
@@ -80,7 +80,7 @@ class SyncSession:
 
     # Lifecycle.
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
+    def mark_dirty(self, keys: Collection[RecordKey], *, urgent: bool, former: Former) -> None:
         """Queue records whose desired state has changed."""
         if self._queues_changes:
             self.driver.mark(keys, urgent=urgent, former=former)

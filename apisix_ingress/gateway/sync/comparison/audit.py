@@ -280,9 +280,9 @@ class Audit:
         driver.ever_wanted &= table.records().union(self._config.wanted.keys(), uncertain)
         withheld = self._hold_back(found)
         driver.order.begin_batch()
-        records = {key: step.record for key, step in steps if step.record is not None}
         is_last = driver.exposure_order.is_last
-        last = {key async for key in in_turns(found.upserts) if key in records and is_last(records[key])}
+        routes = [step.record for key, step in steps if key.kind == "routes" and step.record is not None]
+        last = {record.key async for record in in_turns(routes) if is_last(record)}
         async for key in in_turns((*sorted(found.upserts, key=last.__contains__), *found.deletes)):
             if key not in withheld:
                 driver.mark([key], same_batch=True)

@@ -52,22 +52,22 @@ class _Waits:
     def __init__(self) -> None:
         self.entries: dict[RecordKey, _Entry] = {}
         self._levels: Counter[Exposure] = Counter()
-        self._blockers: Blockers | None = None
+        self.blockers: Blockers | None = None
 
     def enter(self, key: RecordKey, entry: _Entry) -> None:
         """Add a route that has no entry."""
         self.entries[key] = entry
         self._levels[entry.level] += 1
-        if self._blockers is not None:
-            self._blockers.enter(key, entry.batch, entry.scopes())
+        if self.blockers is not None:
+            self.blockers.enter(key, entry.batch, entry.scopes())
 
     def leave(self, key: RecordKey) -> None:
         """Remove a route."""
         entry = self.entries.pop(key, None)
         if entry is not None:
             self._levels[entry.level] -= 1
-            if self._blockers is not None:
-                self._blockers.leave(key)
+            if self.blockers is not None:
+                self.blockers.leave(key)
 
     def present(self, levels: Iterable[Exposure]) -> list[Exposure]:
         """Return in which of these classes there are routes that others wait for."""
@@ -75,26 +75,26 @@ class _Waits:
 
     def defer(self, key: RecordKey, waits: _Entry, levels: Iterable[Exposure]) -> bool:
         """Let a route wait for the routes of some classes; return whether it has to."""
-        if self._blockers is None:
-            self._blockers = Blockers()
+        if self.blockers is None:
+            self.blockers = Blockers()
             for other, entry in self.entries.items():
-                self._blockers.enter(other, entry.batch, entry.scopes())
+                self.blockers.enter(other, entry.batch, entry.scopes())
         scopes = ((level, waits.namespace, host) for level in levels for host in waits.hosts)
-        return self._blockers.defer(key, waits.batch, scopes)
+        return self.blockers.defer(key, waits.batch, scopes)
 
     def freed(self) -> Sequence[RecordKey]:
         """Return, once, the routes that no longer have to wait."""
-        if self._blockers is None:
+        if self.blockers is None:
             return ()
-        found = self._blockers.freed()
-        if not self.entries and not self._blockers.deferred:
-            self._blockers = None
+        found = self.blockers.freed()
+        if not self.entries and not self.blockers.deferred:
+            self.blockers = None
         return found
 
     @property
     def is_clear(self) -> bool:
         """Whether no route waits."""
-        return self._blockers is None or not self._blockers.deferred
+        return self.blockers is None or not self.blockers.deferred
 
 
 class ExposureOrder:
@@ -122,7 +122,10 @@ class ExposureOrder:
         key, order = slot.key, slot.order if slot.flight is None else slot.next_order
         if order is None:
             return
-        self._leave(key)
+        if key in self._levels:
+            self._creations.leave(key)
+        if self._deletions.entries:
+            self._deletions.leave(key)
         if record is not None:
             if not slot.exists and (level := self._level_to_create(key, record.body)) < Exposure.OPEN:
                 self._creations.enter(key, _Entry(level, order.batch, namespace, (*record.hosts, _ANY)))
@@ -131,19 +134,15 @@ class ExposureOrder:
 
     def settled(self, slot: RecordSlot) -> None:
         """Note that a record exists, is gone, or is not going to change soon."""
-        self._levels.pop(slot.key, None)
-        self._leave(slot.key)
-
-    def _leave(self, key: RecordKey) -> None:
-        for waits in (self._creations, self._deletions):
-            if key in waits.entries:
-                waits.leave(key)
+        if self._levels.pop(slot.key, None) is not None:
+            self._creations.leave(slot.key)
+        if self._deletions.entries:
+            self._deletions.leave(slot.key)
 
     def is_last(self, record: Record) -> bool:
-        """Return whether a record that is to be written is a new route without any guard, which may have to wait."""
+        """Return whether a route that is to be written is new and without any guard, so that it may have to wait."""
         key = record.key
-        is_new = key.kind == "routes" and not self._table.get(key).exists
-        return is_new and self._level_to_create(key, record.body) is Exposure.OPEN
+        return not self._table.get(key).exists and self._level_to_create(key, record.body) is Exposure.OPEN
 
     def is_awaited(self, key: RecordKey) -> bool:
         """Return whether other routes may wait for the creation of a route."""
@@ -173,6 +172,8 @@ class ExposureOrder:
 
     def due(self) -> list[RecordKey]:
         """Return the records that may be written or deleted now."""
+        if self._creations.blockers is None and self._deletions.blockers is None:
+            return []
         return [*self._creations.freed(), *self._deletions.freed()]
 
     @property

@@ -74,8 +74,10 @@ class MatchOrder:
 
     def ordered(self, key: RecordKey, record: Record | None) -> None:
         """Note that a route was ordered to be written, or deleted (None)."""
-        self._forget(key)
-        self._waits.pop(key, None)
+        if key in self._scopes:
+            self._forget(key)
+        if self._waits:
+            self._waits.pop(key, None)
         if record is not None:
             self._scopes[key] = None
             if self._takers is not None:
@@ -97,6 +99,8 @@ class MatchOrder:
             namespace: The namespace of its owner.
             among: The routes that it may wait for; None: all of the namespace.
         """
+        if slot.observed is None or (len(self._scopes) == 1 and slot.key in self._scopes):
+            return None
         self._waits.pop(slot.key, None)
         for before in _lost(slot, record):
             for taker in self._takers_of((namespace, before)):
@@ -110,6 +114,8 @@ class MatchOrder:
 
     def due(self) -> list[RecordKey]:
         """Return, once, the routes that need not wait any longer because of a cycle."""
+        if not self._due:
+            return []
         found, self._due = [*self._due], {}
         return found
 

@@ -8,6 +8,7 @@ writes these are. Orders are stored in slots; this module has the indexes over t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from apisix_ingress.gateway.sync.ordering.blockers import Blockers
 from apisix_ingress.gateway.sync.ordering.scopes import awaited, scopes_of
@@ -27,24 +28,35 @@ class WriteOrder:
 
     def __init__(self) -> None:
         self._batch = 0
+        # The batch of the writes of the current batch: an earlier one if they replace writes that it cancels.
+        self._batch_of_writes = 0
         self._counted: dict[RecordKey, Write] = {}
         self._namespaces: Counter[str] = Counter()
         # The same by scope, built by the first delete that needs it and dropped when nothing is outstanding: usually,
         # even in a sync of thousands of records, no delete does.
         self._blockers: Blockers | None = None
 
-    def begin_batch(self) -> None:
-        """Begin a new batch for the following orders."""
+    def begin_batch(self, cancelled: Iterable[RecordSlot] = ()) -> None:
+        """Begin a new batch for the following orders.
+
+        Args:
+            cancelled: Records that it deletes. If the write of one is outstanding, deletes that wait for this write
+                wait for those of the new batch instead.
+        """
         self._batch += 1
+        orders = (slot.order for slot in cancelled)
+        batches = (order.batch for order in orders if isinstance(order, Write))
+        self._batch_of_writes = min(batches, default=self._batch)
 
     def order(self, slot: RecordSlot, record: Record | None, namespace: str, former: Former = UNKNOWN) -> None:
         """Order a record to be written, or deleted (None). Repeating the same kind of order keeps the batch.
 
-        An order during a flight becomes outstanding when `take_next` is called at its end.
+        An order during a flight becomes outstanding when `take_next` is called at its end. Deletes wait for its write
+        at once, since the record is being deleted.
         """
         before = slot.order if slot.flight is None else slot.next_order
         if record is not None:
-            batch = before.batch if isinstance(before, Write) else self._batch
+            batch = before.batch if isinstance(before, Write) else self._batch_of_writes
             following: Write | Delete = Write(batch, record, namespace)
         else:
             before = before or slot.order  # a delete that is ordered again during its own flight keeps its batch
@@ -53,6 +65,8 @@ class WriteOrder:
             self._set(slot, following)
         else:
             slot.next_order = following
+            if not isinstance(slot.order, Write):
+                self._count(slot.key, following)
 
     def take_next(self, slot: RecordSlot, *, in_place: bool) -> None:
         """Make the order from during the flight outstanding; `in_place`: in the batch of the order it replaces."""
@@ -64,18 +78,18 @@ class WriteOrder:
 
     def drop(self, slot: RecordSlot) -> None:
         """Drop the order of a record."""
-        self._uncount(slot)
+        self._uncount(slot.key)
         slot.order = None
 
     def stop_counting(self, slot: RecordSlot) -> None:
         """Stop deletes from waiting for a write that keeps failing."""
-        self._uncount(slot)
+        self._uncount(slot.key)
         if isinstance(slot.order, Write):
             slot.order = None
 
     def wait(self, slot: RecordSlot, record: Record | None, namespace: str) -> None:
         """Keep the batch of a record that waits for another one; deletes do not wait for it meanwhile."""
-        self._uncount(slot)
+        self._uncount(slot.key)
         if record is None:
             slot.order = slot.order if isinstance(slot.order, Delete) else None
         elif not isinstance(slot.order, Write):
@@ -88,7 +102,7 @@ class WriteOrder:
 
     def may_delete(self, slot: RecordSlot) -> bool:
         """Return whether a delete is due; if not, `due` will return its key when it is."""
-        self._uncount(slot)
+        self._uncount(slot.key)
         if not isinstance(slot.order, Delete):
             slot.order = Delete(self._batch)
         scopes = awaited(slot.key, slot.order.former)
@@ -130,20 +144,23 @@ class WriteOrder:
         return self._blockers is None or not self._blockers.deferred
 
     def _set(self, slot: RecordSlot, order: Write | Delete) -> None:
-        self._uncount(slot)
         slot.order = order
+        self._count(slot.key, order)
+
+    def _count(self, key: RecordKey, order: Write | Delete) -> None:
+        self._uncount(key)
         if isinstance(order, Write):
-            self._counted[slot.key] = order
+            self._counted[key] = order
             self._namespaces[order.namespace] += 1
             if self._blockers is not None:
-                self._blockers.enter(slot.key, order.batch, scopes_of(order.record, order.namespace))
+                self._blockers.enter(key, order.batch, scopes_of(order.record, order.namespace))
 
-    def _uncount(self, slot: RecordSlot) -> None:
-        write = self._counted.pop(slot.key, None)
+    def _uncount(self, key: RecordKey) -> None:
+        write = self._counted.pop(key, None)
         if write is None:
             return
         self._namespaces[write.namespace] -= 1
         if not self._namespaces[write.namespace]:
             del self._namespaces[write.namespace]
         if self._blockers is not None:
-            self._blockers.leave(slot.key)
+            self._blockers.leave(key)

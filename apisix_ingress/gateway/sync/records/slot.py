@@ -224,10 +224,12 @@ class RecordSlot:
     @property
     def exists(self) -> bool:
         """Whether another record may rely on this one: it certainly exists and is not being deleted."""
+        known = self.observed
+        if known is None:
+            return self.is_foreign
         if self.flight is not None and self.flight.record is None:
             return False
-        known = self.observed
-        return self.is_foreign or isinstance(known, Applied) or (known is not None and known.exists)
+        return isinstance(known, Applied) or known.exists
 
     @property
     def is_uncertain(self) -> bool:

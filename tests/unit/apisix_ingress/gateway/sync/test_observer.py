@@ -17,6 +17,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "replaced": ("a", KEY, None, None),
     "inherited": ("a", {}),
     "compared": ("a", True),
+    "drifted": ("a", KEY),
     "drift": ("a", 1),
     "held": ("a", 1),
     "breaker": ("a", True),
