@@ -19,7 +19,7 @@ from translation.nginx.effects.requests import (
     request_id,
 )
 from translation.nginx.effects.responses import HSTS
-from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.attached import FIELD, compiled_once
 from translation.nginx.functions.headers import CONNECTION
 from translation.nginx.functions.requests import HOST, PORTS, REMOVED, REQUEST
 
@@ -128,7 +128,8 @@ def _lowered(plugins: Plugins, scheme: str) -> Plugins:
             values["unbuffered"] = name
     if scheme == "https":
         _take_secure(kept, values)
-    return _with_values(kept, values) if values else plugins
+    kept = compiled_once(kept)
+    return _with_values(kept, values) if values else kept
 
 
 def _take_headers(kept: dict[str, JsonObject], values: JsonObject, scheme: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
+from translation.nginx.functions.attached import CODE, PLUGINS, RUN
 from translation.nginx.functions.requests import HOST, REQUEST
 from translation.nginx.functions.texts import TEXTS
 from translation.plugins.code import CODE_FIELDS, CODE_META, is_code
@@ -12,16 +13,12 @@ from translation.safety.faults import Fault
 
 OF_USER = "is rejected by the controller's setting kubernetes.code_plugins: refuse; remove it"
 
-_OURS = ("serverless-pre-function", "serverless-post-function")
-
 
 def code_faults(name: str, config: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the code of users in a plugin."""
-    texts = config.get("functions")
-    if name in _OURS and isinstance(texts, list):
-        for index, text in enumerate(texts):
-            if text not in TEXTS:
-                yield Fault(("functions", index), OF_USER)
+    if name in PLUGINS and isinstance(config.get("functions"), list):
+        yield from _unknown("functions", config["functions"], {*TEXTS, RUN})
+        yield from _unknown(CODE, config.get(CODE, []), TEXTS)
     elif is_code(name):
         yield Fault((), OF_USER)
     meta = config.get("_meta")
@@ -30,3 +27,10 @@ def code_faults(name: str, config: Mapping[str, Any]) -> Iterator[Fault]:
     for plugin, field in CODE_FIELDS:
         if plugin == name and field in config:
             yield Fault((field,), OF_USER)
+
+
+def _unknown(field: str, texts: Any, known: Set[str]) -> Iterator[Fault]:
+    """Yield the texts in a field that are no functions of this controller."""
+    for index, text in enumerate(texts if isinstance(texts, list) else [texts]):
+        if not isinstance(text, str) or text not in known:
+            yield Fault((field, index), OF_USER)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.protection.limits import limit_plugins
-from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.attached import FIELD, PLUGINS
 
-_FUNCTIONS = ("serverless-pre-function", "serverless-post-function")
 _ERRORS = "custom-http-errors: error responses are passed unchanged; use the plugin error-page"
 _RETRIES = "proxy-next-upstream, proxy-http-version: only failed connections are retried, and backends get HTTP/1.1"
 _OF_RETRIES = ("again", "tries", "timeout")
@@ -55,7 +54,7 @@ class Plain:
 def function_values(plugins: Mapping[str, JsonObject]) -> JsonObject:
     """Return the values that the functions of a route read."""
     values: JsonObject = {}
-    for name in _FUNCTIONS:
+    for name in PLUGINS:
         values |= plugins.get(name, {}).get(FIELD, {})
     return values
 
@@ -68,7 +67,7 @@ def refused(plugins: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
 
 def plain_plugins(plugins: Mapping[str, JsonObject]) -> Plain:
     """Return plugins that a manifest may have instead of the provider's."""
-    kept = {name: config for name, config in plugins.items() if name not in _FUNCTIONS}
+    kept = {name: config for name, config in plugins.items() if name not in PLUGINS}
     values = function_values(plugins)
     if "limit" in values:
         kept.setdefault("client-control", {"max_body_size": values["limit"]})

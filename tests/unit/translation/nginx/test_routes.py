@@ -8,6 +8,8 @@ from typing import Any
 from apisix_ingress.model.json import FrozenJson
 from tests.unit.translation.nginx.host.bodies import config, routes
 from tests.unit.translation.nginx.objects import COMPACT, OPTIONS, ingress, translated
+from translation.nginx.functions.attached import CODE, PASS, RUN
+from translation.nginx.functions.proxying import SEND_REQUEST
 from translation.nginx.functions.requests import REQUEST
 from translation.safety.code import code_faults
 
@@ -98,6 +100,17 @@ def test_the_judge_of_records_accepts_the_function_only_where_it_belongs() -> No
     assert [fault.steps for fault in code_faults("proxy-rewrite", {"_meta": FUNCTION})] == [("_meta", "pre_function")]
     changed = {"_meta": {"pre_function": f"{REQUEST} "}}
     assert [fault.steps for fault in code_faults("client-control", changed)] == [("_meta", "pre_function")]
+
+
+def test_functions_are_compiled_once_and_only_known_ones_run() -> None:
+    got = compact(ingress("web", ("/api", "Prefix"), proxy_http_version="1.0"))
+
+    plugin = got["/api", "/api/*"]["plugins"]["serverless-post-function"]
+    assert (plugin["functions"], plugin[CODE]) == ([RUN], [SEND_REQUEST, PASS])
+    assert list(code_faults("serverless-post-function", plugin)) == []
+    for texts in (["return 1"], "return 1", [7]):
+        changed = code_faults("serverless-post-function", {**plugin, CODE: texts})
+        assert [fault.steps for fault in changed] == [(CODE, 0)]
 
 
 def test_the_function_passes_the_policies_of_records() -> None:
