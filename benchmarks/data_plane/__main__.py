@@ -21,6 +21,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UPSERT_RANK
 from benchmarks.data_plane.configurations import BY_HAND, CONFIGURATIONS, PATHS, REQUESTED, Json, Site, records
 from benchmarks.data_plane.load import Gateway, Run
+from translation.nginx.functions.attached import FIELD
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
         if site.name == arguments.attribute:
             for part, changed in _variants(site, body):
                 _write(arguments, changed)
-                hosts[f"without {part}"] = [f"{part}.{site.host(0)}"]
+                hosts[f"without {part}"] = sorted({host for each in changed.values() for host in each["hosts"]})
     gateway = Gateway(arguments.proxy_url, arguments.master)
     _report(_measured(gateway, hosts, arguments), routes, arguments.hosts * len(PATHS))
 
@@ -79,22 +80,31 @@ def _write(arguments: argparse.Namespace, bodies: Mapping[RecordKey, Json]) -> N
 
 def _variants(site: Site, bodies: Mapping[RecordKey, Json]) -> Iterator[tuple[str, dict[RecordKey, Json]]]:
     """Yield the routes of the first host, without one plugin or field, for a host of their own."""
-    own = {key: body for key, body in bodies.items() if body.get("hosts") == [site.host(0)]}
+    of_host = {key: body for key, body in bodies.items() if body.get("hosts") == [site.host(0)]}
+    own = {key: body for key, body in of_host.items() if "upstream_id" in body}
     plugins = {name for body in own.values() for name in body.get("plugins", {})}
-    for part in (*sorted(plugins), "plugins", "vars", "enable_websocket", "timeout", "nothing"):
+    values = {
+        name for body in own.values() for each in body.get("plugins", {}).values() for name in each.get(FIELD, {})
+    }
+    for part in (*sorted(plugins), *sorted(values), "plugins", "vars", "enable_websocket", "timeout", "nothing"):
+        name = part.replace("_", "-")
         yield (
             part,
             {
-                RecordKey(key.kind, f"{key.id}-{part}"): _without(body, part) | {"hosts": [f"{part}.{site.host(0)}"]}
+                RecordKey(key.kind, f"{key.id}-{name}"): _without(body, part) | {"hosts": [f"{name}.{site.host(0)}"]}
                 for key, body in own.items()
             },
         )
 
 
 def _without(body: Json, part: str) -> Json:
-    kept = {name: value for name, value in body.items() if name not in (part, "id", "name")}
+    """Return a route without a field, a plugin, or a value of the functions."""
+    kept = {name: value for name, value in body.items() if name not in (part, "name")}
+    for name, plugin in kept.get("plugins", {}).items():
+        values = {key: value for key, value in plugin.get(FIELD, {}).items() if key != part}
+        kept["plugins"] = {**kept["plugins"], name: plugin | ({FIELD: values} if FIELD in plugin else {})}
     if part in kept.get("plugins", {}):
-        kept["plugins"] = {name: value for name, value in kept["plugins"].items() if name != part}
+        kept["plugins"] = {name: plugin for name, plugin in kept["plugins"].items() if name != part}
     return kept
 
 

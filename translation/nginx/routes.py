@@ -25,6 +25,7 @@ from translation.nginx.functions.requests import HOST, PORTS, REMOVED, REQUEST
 
 Plugins = Mapping[str, JsonObject]
 _SCHEME = "scheme"
+_HEADER = ValuePattern(r"\$http_([a-z0-9_]+)")
 _VARIABLE = ValuePattern(r"\$([a-z0-9_]+)")
 _SECURE = "secure"
 
@@ -128,6 +129,8 @@ def _lowered(plugins: Plugins, scheme: str) -> Plugins:
             values["unbuffered"] = name
     if scheme == "https":
         _take_secure(kept, values)
+    if "client" in values and "serverless-post-function" in kept and "proxy-rewrite" not in kept:
+        values["uri"] = True
     kept = compiled_once(kept)
     return _with_values(kept, values) if values else kept
 
@@ -136,11 +139,12 @@ def _take_headers(kept: dict[str, JsonObject], values: JsonObject, scheme: str) 
     """Move the headers about the client, which every request to a backend has, from `proxy-rewrite` to the function."""
     rewrite = kept.get("proxy-rewrite", {})
     given = rewrite.get("headers", {}).get("set", {})
-    addresses, host = (_VARIABLE.fullmatch(given.get(name, "")) for name in (FORWARDED_FOR, FORWARDED_HOST))
+    addresses = _HEADER.fullmatch(given.get(FORWARDED_FOR, ""))
+    host = _VARIABLE.fullmatch(given.get(FORWARDED_HOST, ""))
     if not scheme or not addresses or not host:
         return
     _drop(kept, CONNECTION)
-    values["client"] = {"addresses": addresses[1], "host": host[1]}
+    values["client"] = {"addresses": addresses[1].replace("_", "-"), "host": host[1]}
     own = {FORWARDED_FOR: addresses[0], FORWARDED_HOST: host[0], **headers_of_scheme(scheme)}
     rest = {name: text for name, text in given.items() if own.get(name) != text}
     written = {name.lower() for name in rest}
@@ -156,7 +160,7 @@ def _take_headers(kept: dict[str, JsonObject], values: JsonObject, scheme: str) 
 
 
 def _drop(kept: dict[str, JsonObject], text: str) -> None:
-    """Remove a function without values from those that run before the request to the backend."""
+    """Remove a function without values from the ones that run before the request to the backend."""
     plugin = kept.pop("serverless-pre-function", {})
     texts = [each for each in plugin.get("functions", ()) if each != text]
     if texts:

@@ -30,7 +30,7 @@ def code_faults(name: str, config: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _unknown(field: str, texts: Any, known: Set[str]) -> Iterator[Fault]:
-    """Yield the texts in a field that are no functions of this controller."""
+    """Yield each text in a field that is not a function of this controller."""
     for index, text in enumerate(texts if isinstance(texts, list) else [texts]):
         if not isinstance(text, str) or text not in known:
             yield Fault((field, index), OF_USER)

@@ -313,7 +313,7 @@ async def client_control(conf: Body, context: Context, _: Runtime) -> Outgoing |
 def prepare_request(want: Body, context: Context) -> None:
     """Change a request as the function `REQUEST` of the provider of ingress-nginx does."""
     if client := want.get("client"):
-        sent = {FORWARDED_FOR: f"${client['addresses']}", FORWARDED_HOST: f"${client['host']}"}
+        sent = {FORWARDED_FOR: f"$http_{client['addresses'].replace('-', '_')}", FORWARDED_HOST: f"${client['host']}"}
         changes = {"set": sent | headers_of_scheme(context.scheme), "remove": REMOVED}
         _rewrite_headers(changes, context, None)
         context.upstream_target = context.request.target

@@ -21,55 +21,66 @@ REMOVED = ("Proxy", "X-Forwarded-For", "HTTP2-Settings")
 """Headers that backends do not get from clients. Without the last one, no backend accepts an upgrade to HTTP/2: a
 connection past the guards of its other paths."""
 
-_REMOVAL = "".join(
-    f'    if var.http_{name.lower().replace("-", "_")} then change(ctx, "{name}", nil) end\n' for name in REMOVED
-)
+_REMOVAL = "".join(f'    if rawget(sent, "{name.lower()}") then change(ctx, "{name}", nil) end\n' for name in REMOVED)
 
 _BODY = f"""local core = require("apisix.core")
+local is_patched, request = pcall(require, "resty.apisix.request")
+local function keep(ctx, headers)
+    ctx.headers = headers
+    if is_patched then request.clear_request_header() end
+end
 local set_header, change = ngx.req.set_header, core.request.set_header
 local PORTS = {{http = "{PORTS["http"]}", https = "{PORTS["https"]}"}}
 local SECURE = {{name = "ingress-nginx", header_filter = function(headers, ctx)
     if ctx.ingress_nginx_signin then return end
     for name, text in pairs(headers) do ngx.header[name] = text end
 end}}
-local function replace(ctx, name, variable, text)
+local function replace(ctx, name, is_sent, text)
     if text and text ~= "" then
         change(ctx, name, text)
-    elseif ctx.var[variable] then
+    elseif is_sent then
         change(ctx, name, nil)
     end
 end
-local function forward(client, scheme, ctx)
-    local var = ctx.var
-    local sent, host = var[client.addresses], var[client.host]
-    replace(ctx, "X-Original-Forwarded-For", "http_x_original_forwarded_for", sent)
-    replace(ctx, "X-Original-Forwarded-Host", "http_x_original_forwarded_host", host)
-{_REMOVAL}    if var.http_connection then change(ctx, "Connection", var.http_upgrade and "upgrade" or nil) end
+local function forward(client, scheme, sent, ctx)
+    local var = ngx.var
+    local addresses = rawget(sent, client.addresses) and var["http_" .. client.addresses:gsub("%-", "_")]
+    replace(ctx, "X-Original-Forwarded-For", rawget(sent, "x-original-forwarded-for"), addresses)
+    replace(ctx, "X-Original-Forwarded-Host", rawget(sent, "x-original-forwarded-host"), var[client.host])
+{_REMOVAL}    if rawget(sent, "connection") then
+        change(ctx, "Connection", rawget(sent, "upgrade") and "upgrade" or nil)
+    end
     local forwarded = var.original_forwarded
     if forwarded and forwarded ~= "" then change(ctx, "Forwarded", forwarded) end
     set_header("X-Forwarded-Scheme", scheme)
     set_header("X-Scheme", scheme)
     set_header("X-Forwarded-Port", PORTS[scheme])
-    var.upstream_uri = var.real_request_uri
+    sent["x-forwarded-scheme"], sent["x-scheme"], sent["x-forwarded-port"] = scheme, scheme, PORTS[scheme]
 end
-local function has_known_length(var)
-    if var.http_transfer_encoding then return false end
-    local method = var.request_method
-    return method == "GET" or method == "HEAD" or var.http_content_length or var.server_protocol:find("^HTTP/1")
+local function identify(sent, ctx)
+    local id = rawget(sent, "x-request-id")
+    if id and id ~= "" then
+        ctx.var.apisix_request_id = ngx.var.http_x_request_id
+    else
+        id = ngx.var.request_id
+        set_header("X-Request-ID", id)
+        sent["x-request-id"] = id
+    end
+end
+local function has_known_length(sent, ctx)
+    if rawget(sent, "transfer-encoding") then return false end
+    local method = ctx.var.request_method
+    return method == "GET" or method == "HEAD" or rawget(sent, "content-length")
+        or ctx.var.server_protocol:find("^HTTP/1")
 end
 local function run(want, ctx)
-    local var = ctx.var
-    local scheme = var.scheme
-    if want.client then forward(want.client, scheme, ctx) end
-    if want.id then
-        local id = var.http_x_request_id
-        if not id or id == "" then
-            set_header("X-Request-ID", var.request_id)
-        else
-            var.apisix_request_id = id
-        end
-    end
-    if want.unbuffered and (want.unbuffered == "always" or has_known_length(var)) then
+    local scheme, sent = ngx.var.scheme, ngx.req.get_headers(0)
+    keep(ctx, sent)
+    if want.client then forward(want.client, scheme, sent, ctx) end
+    if want.id then identify(sent, ctx) end
+    keep(ctx, sent)
+    if want.uri then ctx.var.upstream_uri = ctx.var.real_request_uri end
+    if want.unbuffered and (want.unbuffered == "always" or has_known_length(sent, ctx)) then
         ngx.ctx.disable_proxy_buffering = true
     end
     if want.secure and scheme == "https" then
@@ -97,5 +108,6 @@ return checked
 """
 """Prepares a request for the backend; a gateway responds with 500 if it fails.
 
-`secure` are headers of https responses. They are written by a plugin that only those requests have.
+It reads all headers once, and the gateway keeps them for the plugins that follow. `secure` are headers of https
+responses. They are written by a plugin that only those requests have.
 """

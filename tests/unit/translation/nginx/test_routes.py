@@ -15,7 +15,7 @@ from translation.safety.code import code_faults
 
 FUNCTION = {"pre_function": REQUEST}
 SECURE = {"secure": {"Strict-Transport-Security": "max-age=31536000; includeSubDomains"}}
-CLIENT = {"addresses": "http_x_forwarded_for", "host": "original_x_forwarded_host"}
+CLIENT = {"addresses": "x-forwarded-for", "host": "original_x_forwarded_host"}
 VALUES = {"client": CLIENT, "id": True, "unbuffered": "known", **SECURE}
 
 
