@@ -103,6 +103,36 @@ async def test_status_does_not_wait_forever_for_a_controller(
     assert f"controller at http://{place}: no " in got.stderr
 
 
+COMMANDS = {
+    "status": '{"healthy": 1, "objects": [[]], "clusters": 7}',
+    "explain": '{"outcome": null, "answer": []}',
+    "tree": '{"items": [{"kind": "routes", "id": "1", "owner": null, "body": []}]}',
+    "hosts": '{"items": [7], "pages": []}',
+    "changes": '{"items": {"a": null}, "pages": 1e400}',
+    "certificates": '{"items": [{"host": {}}]}',
+}
+"""Command → a document that has fields of other types than the page of a controller."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_a_command_reports_a_document_with_other_types(command: str, cli: Cli) -> None:
+    body = COMMANDS[command].encode()
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        writer.close()
+
+    async with await asyncio.start_server(respond, "127.0.0.1", 0) as server:
+        place = "{}:{}".format(*server.sockets[0].getsockname()[:2])
+        asked = [command, "shop.example/"] if command == "explain" else [command]
+        got = await asyncio.wait_for(cli.beside(*asked, "--url", place), BOUND)
+
+    assert got.returncode == 2
+    assert "use the version of apisix-ingress that the controller has" in got.stderr
+    assert "Traceback" not in got.stderr
+
+
 @pytest.mark.parametrize("command", [["status"], ["explain", "shop.example/"]])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_command_does_not_follow_a_redirect_of_a_controller(status: int, command: list[str], cli: Cli) -> None:

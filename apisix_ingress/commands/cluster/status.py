@@ -16,6 +16,7 @@ from apisix_ingress.commands.common.output import (
     fail,
     print_json,
 )
+from apisix_ingress.commands.common.running import understood
 from apisix_ingress.commands.common.setup import print_painted
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def status(
         fail("--watch requires the output format text")
     only = Filter(namespace, frozenset(find_kind(word, RESOURCES) for word in kind or ()), healthy=every)
     while True:
-        document = _of_controller(url, only, connection) if url else _of_cluster(connection, only)
-        _print(document, output, is_repeated=watch)
+        with understood(url):
+            document = _of_controller(url, only, connection) if url else _of_cluster(connection, only)
+            _print(document, output, is_repeated=watch)
         if not watch:
             raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
         _pause()

@@ -16,6 +16,7 @@ from apisix_ingress.commands.common.output import (
     fail,
     print_stderr,
 )
+from apisix_ingress.commands.common.running import understood
 from apisix_ingress.commands.common.setup import print_report
 
 if TYPE_CHECKING:
@@ -67,13 +68,14 @@ def tree(
     if dot and mermaid:
         fail("--dot and --mermaid are mutually exclusive")
     host, about = _requested(what, name)
-    wanted = _wanted(filename, url, connection)
-    document = tree_document(wanted, host=host, about=about)
-    is_empty = not (document["hosts"] or document["streams"])
-    if is_empty:
-        _check_host(host)
-    lines = (dot_lines if dot else mermaid_lines if mermaid else text_lines)(document)
-    print_report(document, lines, output)
+    with understood(url):
+        wanted = _wanted(filename, url, connection)
+        document = tree_document(wanted, host=host, about=about)
+        is_empty = not (document["hosts"] or document["streams"])
+        if is_empty:
+            _check_host(host)
+        lines = (dot_lines if dot else mermaid_lines if mermaid else text_lines)(document)
+        print_report(document, lines, output)
     if is_empty:
         about_what = f" for {about or host}" if about or host else ""
         advice = _similar(host, wanted)

@@ -49,6 +49,28 @@ def leader_port(connection: Connection, local: int = 0) -> Iterator[tuple[Leader
 
 
 @contextmanager
+def understood(url: str) -> Iterator[None]:
+    """Report a document that cannot be read as an error of the server at a URL; an empty URL changes nothing.
+
+    The fields and their types are those of a controller of this version, which another server need not be.
+
+    Raises:
+        IngressError: The document has other fields or types.
+    """
+    from apisix_ingress.errors import IngressError
+
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RecursionError) as error:
+        if not url:
+            raise
+        raise IngressError(
+            f"controller at {url}: cannot read the response ({type(error).__name__}): use the version of apisix-ingress"
+            " that the controller has"
+        ) from None
+
+
+@contextmanager
 def controller_url(url: str, connection: Connection) -> Iterator[str]:
     """Provide the URL of a controller: the given one, or if it is empty, that of the leader.
 
@@ -102,7 +124,8 @@ def asks_leader(command: Callable[..., None]) -> Callable[..., None]:
     def asking(
         *, url: RunningOption = "", output: ReportOption = Report.text, connection: Connection, **given: Any
     ) -> None:
-        command(**given, page=LeaderPage(url, output, connection))
+        with understood(url or "the port of the leader"):
+            command(**given, page=LeaderPage(url, output, connection))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     kept = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "page"]

@@ -18,6 +18,7 @@ from apisix_ingress.commands.common.output import (
     fail,
     print_stderr,
 )
+from apisix_ingress.commands.common.running import understood
 from apisix_ingress.commands.common.setup import offline_settings, print_report
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def explain(
             fail("--url cannot be combined with -f or --server-addr")
         question = {"url": url, "method": request, "headers": "\n".join(header or ()), "remote_addr": remote_addr}
         question |= {"server_port": str(server_port or ""), "cluster": cluster}
-        _finish(_of_controller(controller, question, connection), verbose=verbose, output=output)
+        with understood(controller):
+            _finish(_of_controller(controller, question, connection), verbose=verbose, output=output)
     found = _offline(filename, connection.config, cluster, asked) if filename else _live(connection, cluster)
     document = explained(
         asked,
