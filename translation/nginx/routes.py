@@ -101,10 +101,11 @@ def _of_all_paths(routes: Iterable[Route]) -> list[Route]:
     single = {(route.uris[0], route.priority): route for route in every if len(route.uris) == 1}
     found = {route.part: route for route in every}
     for route in every:
-        above = single.get((route.uris[0].removesuffix("/*"), route.priority)) if _is_subtree(route) else None
+        place = (route.uris[0].removesuffix("/*"), route.priority)
+        above = single.get(place) if _is_subtree(route) else None
         if above and replace(above, part=route.part, uris=route.uris) == route:
             found[route.part] = replace(route, uris=(*above.uris, *route.uris))
-            del found[above.part]
+            del found[above.part], single[place]  # /foo and /foo/ have the same subtree
     return list(found.values())
 
 

@@ -106,7 +106,7 @@ def sections(report: MigrationReport) -> Iterator[tuple[str, Iterable[str]]]:
         lines = [line for host in noted for line in (_shown(host.host), *(f"  {note}" for note in _notes(host)))]
         yield f"Hosts on which Ingresses affect each other, as with ingress-nginx ({len(noted)})", lines
     if useless := _without_effect(report):
-        yield "Annotations without effect, as with ingress-nginx", _grouped(useless)
+        yield "Annotations without effect", _grouped(useless)
     if report.config:
         yield (
             "ConfigMap of ingress-nginx",

@@ -41,6 +41,11 @@ def test_a_path_is_one_route_for_both_schemes_and_all_paths_below_it() -> None:
     }
 
 
+def test_a_path_with_and_without_a_slash_at_its_end_has_routes_for_both() -> None:
+    found = compact(ingress("web", ("/a", "Prefix"), ("/a/", "Prefix")))
+    assert ("/a", "/a/*") in found
+
+
 def test_an_exact_path_of_another_ingress_keeps_its_own_route() -> None:
     got = compact(
         ingress("web", ("/api", "Prefix")),
