@@ -108,6 +108,10 @@ def _uri_blocker(conf: FrozenJson, scope: PluginScope) -> Reply | None:
 
 def _client_control(conf: FrozenJson, scope: PluginScope) -> Reply | None:
     limit, headers = int(conf.get("max_body_size") or 0), scope.request.headers
+    https = mapping_in(mapping_in(conf.get("ingress_nginx")).get("https"))
+    if https and scope.request.scheme == "http":
+        target = scope.request.target if https.get("keeps_slash") else scope.request.target.removesuffix("/")
+        return Reply(int(https.get("code", 308)), "redirects to https", f"https://{scope.request.host}{target}")
     if limit and "transfer-encoding" in headers:
         raise MayReply(f"responds with 413 to a body of more than {limit} bytes")
     length = headers.get("content-length", "")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
+from translation.nginx.effects.redirects import https_redirect
 from translation.nginx.effects.requests import (
     FORWARDED_FOR,
     FORWARDED_HOST,
@@ -85,14 +86,34 @@ def _merged(first: Route, second: Route) -> Route | None:
     """
     if {first.scheme, second.scheme} != set(PORTS) or first.priority != second.priority + 1:
         return None
+    if (redirect := _https_redirect(first)) and _is_same_place(first, second):
+        return replace(_of_any_scheme(second), plugins=_with_values(second.plugins, {"https": redirect}))
     http, https = sorted((first, second), key=lambda each: each.scheme)
     secure = _values(https.plugins).get(_SECURE)
     plugins = _with_values(http.plugins, {_SECURE: secure}) if secure else http.plugins
-    conditions = tuple(each for each in first.vars if not _is_of_scheme(each))
-    merged = replace(first, vars=conditions, plugins=plugins)
-    others = tuple(each for each in second.vars if not _is_of_scheme(each))
-    same = (others, second.uris, https.plugins, second.fields) == (conditions, first.uris, plugins, first.fields)
-    return merged if same else None
+    same = _is_same_place(first, second) and https.plugins == plugins and https.fields == http.fields
+    return replace(_of_any_scheme(first), plugins=plugins) if same else None
+
+
+def _of_any_scheme(route: Route) -> Route:
+    return replace(route, vars=tuple(each for each in route.vars if not _is_of_scheme(each)))
+
+
+def _is_same_place(first: Route, second: Route) -> bool:
+    """Return whether two routes match the same requests, apart from the scheme."""
+    hosts = first.fields.get("hosts") == second.fields.get("hosts")
+    return hosts and first.uris == second.uris and _of_any_scheme(first).vars == _of_any_scheme(second).vars
+
+
+def _https_redirect(route: Route) -> JsonObject:
+    """Return the values with which the function redirects as a route does that redirects all of http; or empty."""
+    if route.scheme != "http" or "upstream_id" in route.fields:
+        return {}
+    code = route.plugins.get("redirect", {}).get("ret_code", 0)
+    for keeps in (False, True):
+        if route.plugins == https_redirect("$host", code, keeps_slash=keeps):
+            return {"code": code, "keeps_slash": keeps}
+    return {}
 
 
 def _of_all_paths(routes: Iterable[Route]) -> list[Route]:

@@ -305,7 +305,11 @@ def _split(runtime: Runtime, rule: Body, targets: list[Body]) -> Node:
 
 async def client_control(conf: Body, context: Context, _: Runtime) -> Outgoing | None:
     """Reject a body whose length is known to be too large, after the function of ingress-nginx has run."""
-    prepare_request(conf.get(FIELD, {}), context)
+    want = conf.get(FIELD, {})
+    if "https" in want and context.scheme == "http":
+        target = context.request.target if want["https"]["keeps_slash"] else context.request.target.removesuffix("/")
+        return page_reply(want["https"]["code"], ("Location", f"https://{context.host}{target}"))
+    prepare_request(want, context)
     limit, length = conf.get("max_body_size", 0), context.request.get("content-length") or "0"
     return page_reply(413) if limit and length.isdigit() and int(length) > limit else None
 

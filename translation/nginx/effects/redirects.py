@@ -96,9 +96,13 @@ def _redirects_to_https(site: Site) -> bool:
 def _to_https(site: Site, host: str, *when: Sequence[object]) -> Branch:
     code = site.config.number("http-redirect-code")
     keeps = site.values.flag("preserve-trailing-slash", site.config.flag("preserve-trailing-slash"))
+    return Branch((site.plain_http, *when), https_redirect(host, code, keeps_slash=keeps))
+
+
+def https_redirect(host: str, code: int, *, keeps_slash: bool) -> dict[str, JsonObject]:
+    """Return the plugins of a redirect to https on a host, with or without the slash at the end."""
     start = f"https://{host}"
-    plugins = _redirect(f"{start}$real_request_uri", code) if keeps else trimmed_redirect(start, code)
-    return Branch((site.plain_http, *when), plugins)
+    return _redirect(f"{start}$real_request_uri", code) if keeps_slash else trimmed_redirect(start, code)
 
 
 def trimmed_redirect(start: str, code: int) -> dict[str, JsonObject]:

@@ -73,8 +73,16 @@ local function has_known_length(sent, ctx)
     return method == "GET" or method == "HEAD" or rawget(sent, "content-length")
         or ctx.var.server_protocol:find("^HTTP/1")
 end
+local function redirect(want, ctx)
+    local target = ctx.var.real_request_uri
+    if not want.keeps_slash then target = target:gsub("/$", "", 1) end
+    ngx.header["Location"] = "https://" .. ctx.var.host .. target
+    return core.response.exit(want.code)
+end
 local function run(want, ctx)
-    local scheme, sent = ngx.var.scheme, ngx.req.get_headers(0)
+    local scheme = ngx.var.scheme
+    if want.https and scheme == "http" then return redirect(want.https, ctx) end
+    local sent = ngx.req.get_headers(0)
     keep(ctx, sent)
     if want.client then forward(want.client, scheme, sent, ctx) end
     if want.id then identify(sent, ctx) end
@@ -108,6 +116,7 @@ return checked
 """
 """Prepares a request for the backend; a gateway responds with 500 if it fails.
 
-It reads all headers once, and the gateway keeps them for the plugins that follow. `secure` are headers of https
-responses. They are written by a plugin that only those requests have.
+It reads all headers once, and the gateway keeps them for the plugins that follow. `https` redirects http requests,
+before any other plugin reads them. `secure` are headers of https responses. They are written by a plugin that only
+those requests have.
 """

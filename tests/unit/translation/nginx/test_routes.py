@@ -56,13 +56,29 @@ def test_an_exact_path_of_another_ingress_keeps_its_own_route() -> None:
     assert got["/api/*",]["timeout"] == {"connect": 5, "send": 60, "read": 60}
 
 
-def test_a_host_that_redirects_to_https_serves_no_http() -> None:
-    got = routes(translated(ingress("web", ("/api", "Prefix"), force_ssl_redirect="true"), options=COMPACT))
+def test_a_path_that_redirects_to_https_is_one_route_that_serves_no_http() -> None:
+    got = compact(ingress("web", ("/api", "Prefix"), force_ssl_redirect="true"))
 
-    served = [body["vars"] for body in got if "upstream_id" in body]
-    redirects = [body["vars"] for body in got if "redirect" in body["plugins"]]
-    assert served == [[["scheme", "==", "https"]]]
-    assert redirects == [[["scheme", "==", "http"]]] * 2
+    values = {**VALUES, "https": {"code": 308, "keeps_slash": False}}
+    assert got["/api", "/api/*"]["plugins"]["client-control"]["ingress_nginx"] == values
+    assert got["/*",]["plugins"]["client-control"]["ingress_nginx"] == {**SECURE, "https": values["https"]}
+    assert not any("vars" in body for body in got.values())
+
+
+def test_a_redirect_before_other_checks_keeps_its_route() -> None:
+    listed = routes(
+        translated(
+            ingress("web", ("/api", "Prefix"), force_ssl_redirect="true", denylist_source_range="10.0.0.0/8"),
+            options=COMPACT,
+        )
+    )
+
+    of_path = [body for body in listed if body["uris"] == ["/api", "/api/*"]]
+    assert [body.get("vars") for body in of_path] == [
+        [["scheme", "==", "http"]],
+        [["remote_addr", "ipmatch", ["10.0.0.0/8"]]],
+        [["scheme", "==", "https"]],
+    ]
 
 
 def test_routes_with_different_backends_for_the_schemes_are_not_merged() -> None:
