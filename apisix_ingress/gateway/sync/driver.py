@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -143,7 +143,7 @@ class RecordDriver:
         the previous call.
         """
         if not same_batch:
-            self.order.begin_batch(self.table.get(key) for key in keys if self.wanted(key) is None)
+            self.order.begin_batch(self._cancelled(keys))
         for key in keys:
             record, slot = self.wanted(key), self.table.slot(key)
             # It is retried anyway: the desired record may no longer want the key that the holder has.
@@ -158,6 +158,13 @@ class RecordDriver:
             self.post(slot, Event.UNWANTED if record is None else Event.WANTED, Detail(record, former))
             if self.breaker.is_tripped:
                 self.report(slot)
+
+    def _cancelled(self, keys: Collection[RecordKey]) -> Iterator[Write | Delete]:
+        """Yield the outstanding orders to write records that are not desired any more, and to delete desired ones."""
+        for key in keys:
+            order = self.table.get(key).order
+            if order is not None and isinstance(order, Write) is (self.wanted(key) is None):
+                yield order
 
     def remember(self, keys: Iterable[RecordKey]) -> None:
         """Record which of the keys are desired, while nothing is queued yet."""
@@ -346,7 +353,7 @@ class RecordDriver:
         record, started, closes = _required(slot.flight)
         self.table.write_succeeded(slot)
         if slot.key.kind == "routes":
-            self.exposure_order.settled(slot)
+            self.exposure_order.written(slot.key, record)
         self.sentinels.written(slot.key, deleted=record is None)
         self.unacked.acknowledged(slot, record, started)
         # A record that reappears because an earlier write landed late is still expected.

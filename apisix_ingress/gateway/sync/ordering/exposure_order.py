@@ -12,7 +12,7 @@ delay those of others, even if it uses their hosts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from apisix_ingress.gateway.sync.ordering.blockers import Blockers
@@ -129,8 +129,15 @@ class ExposureOrder:
         if record is not None:
             if not slot.exists and (level := self._level_to_create(key, record.body)) < Exposure.OPEN:
                 self._creations.enter(key, _Entry(level, order.batch, namespace, (*record.hosts, _ANY)))
-        elif (known := slot.applied) is not None and (level := self.level(known.body)) > Exposure.REFUSES:
-            self._deletions.enter(key, _Entry(level, order.batch, namespace, _exact(known.hosts)))
+        elif (level := max(self._levels_of(slot), default=Exposure.REFUSES)) > Exposure.REFUSES:
+            self._deletions.enter(key, _Entry(level, order.batch, namespace, _exact(_hosts_of(slot))))
+
+    def written(self, key: RecordKey, record: Record | None) -> None:
+        """Note that a route was written, or deleted (None)."""
+        if record is None:
+            self._deletions.leave(key)
+        elif self._levels.pop(key, None) is not None:
+            self._creations.leave(key)
 
     def settled(self, slot: RecordSlot) -> None:
         """Note that a record exists, is gone, or is not going to change soon."""
@@ -186,6 +193,9 @@ class ExposureOrder:
         """Whether no route waits."""
         return self._creations.is_clear and self._deletions.is_clear
 
+    def _levels_of(self, slot: RecordSlot) -> Iterator[Exposure]:
+        return (self.level(body) for body in slot.bodies if body is not None)
+
     def _level_to_create(self, key: RecordKey, body: FrozenJson) -> Exposure:
         """Return the class of a route that does not exist; it is the same until the route is created or changed."""
         found = self._levels.get(key)
@@ -205,6 +215,13 @@ class ExposureOrder:
 
 def _batch(slot: RecordSlot) -> int:
     return slot.order.batch if slot.order is not None else 0
+
+
+def _hosts_of(slot: RecordSlot) -> tuple[str, ...] | None:
+    """Return the hosts of a route as it will be after its flight; None if they are not known."""
+    if slot.flight is not None and slot.flight.record is not None:
+        return slot.flight.record.hosts
+    return slot.observed.hosts if slot.observed is not None else None
 
 
 def _exact(hosts: Iterable[str] | None) -> tuple[str, ...]:

@@ -28,25 +28,20 @@ class WriteOrder:
 
     def __init__(self) -> None:
         self._batch = 0
-        # The batch of the writes of the current batch: an earlier one if they replace writes that it cancels.
-        self._batch_of_writes = 0
+        self._last_batch = 0
         self._counted: dict[RecordKey, Write] = {}
         self._namespaces: Counter[str] = Counter()
         # The same by scope, built by the first delete that needs it and dropped when nothing is outstanding: usually,
         # even in a sync of thousands of records, no delete does.
         self._blockers: Blockers | None = None
 
-    def begin_batch(self, cancelled: Iterable[RecordSlot] = ()) -> None:
-        """Begin a new batch for the following orders.
+    def begin_batch(self, cancelled: Iterable[Write | Delete] = ()) -> None:
+        """Begin a batch for the following orders: a new one, or the first of those whose orders it cancels.
 
-        Args:
-            cancelled: Records that it deletes. If the write of one is outstanding, deletes that wait for this write
-                wait for those of the new batch instead.
+        What waits for an order that is cancelled has to wait for what replaces it.
         """
-        self._batch += 1
-        orders = (slot.order for slot in cancelled)
-        batches = (order.batch for order in orders if isinstance(order, Write))
-        self._batch_of_writes = min(batches, default=self._batch)
+        self._last_batch += 1
+        self._batch = min((order.batch for order in cancelled), default=self._last_batch)
 
     def order(self, slot: RecordSlot, record: Record | None, namespace: str, former: Former = UNKNOWN) -> None:
         """Order a record to be written, or deleted (None). Repeating the same kind of order keeps the batch.
@@ -56,7 +51,7 @@ class WriteOrder:
         """
         before = slot.order if slot.flight is None else slot.next_order
         if record is not None:
-            batch = before.batch if isinstance(before, Write) else self._batch_of_writes
+            batch = before.batch if isinstance(before, Write) else self._batch
             following: Write | Delete = Write(batch, record, namespace)
         else:
             before = before or slot.order  # a delete that is ordered again during its own flight keeps its batch
