@@ -86,7 +86,13 @@ def similar_hosts(host: str, routes: Iterable[RouteFacts]) -> list[str]:
 
 
 def answer(
-    response: Response, choice: Choice, route: JsonObject | None, should: JsonObject | None, asked: list[JsonObject]
+    response: Response,
+    choice: Choice,
+    route: JsonObject | None,
+    should: JsonObject | None,
+    asked: list[JsonObject],
+    *,
+    is_verified: bool = True,
 ) -> JsonObject:
     """Return the response that a client gets.
 
@@ -96,6 +102,7 @@ def answer(
         route: The description of the route that answers.
         should: The description of the route that should answer but is not applied.
         asked: The objects that name the request's host, see `claims`.
+        is_verified: Whether it is known that the gateway has these records.
 
     Returns:
         `kind` (backend, redirect, reply, error; unknown if the route is not certain); `status`: the HTTP status if the
@@ -105,13 +112,20 @@ def answer(
     if not choice.is_certain:
         text = "the result depends on conditions that only the gateway can evaluate; see the notes"
         return {"kind": "unknown", "status": None, "location": "", "depends_on": [], "summary": text}
+    summary = _summary(response, route, should, asked)
     return {
         "kind": response.kind,
         "status": response.status,
         "location": response.location,
         "depends_on": list(response.depends_on),
-        "summary": _summary(response, route, should, asked),
+        "summary": summary if is_verified else f"unknown; with the last known records of the gateway, {summary}",
     }
+
+
+def unread(reason: str) -> JsonObject:
+    """Return the answer of a gateway that could not be read."""
+    known: JsonObject = {"kind": "unknown", "status": None, "location": "", "depends_on": [], "upstreams": []}
+    return {**known, "summary": f"unknown: {reason}", "unverified": reason}
 
 
 def _summary(response: Response, route: JsonObject | None, should: JsonObject | None, asked: list[JsonObject]) -> str:
@@ -145,7 +159,8 @@ def _sentence(response: Response, who: str) -> str:
 
 def _why_404(should: JsonObject | None, asked: list[JsonObject]) -> str:
     if should is not None:
-        return f"route {_who(should)} should answer, but the gateway does not have it: {should['reason']}"
+        what = "has an earlier version of it" if should["has_earlier"] else "does not have it"
+        return f"route {_who(should)} should answer, but the gateway {what}: {should['reason']}"
     if asked and asked[0]["names_path"]:
         first = asked[0]
         return f"no route matches. {first['object']} matches this request but is not published: {first['reasons'][0]}"

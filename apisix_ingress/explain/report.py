@@ -56,7 +56,8 @@ def explain(
         unverified: Why it is not known whether the gateway has these records; empty if it is.
 
     Returns:
-        `request`, `certificate` (https only), `answer` (see `answer.answer`), `outcome` (route, may be, none), `route`,
+        `request`, `certificate` (https only), `answer` (see `answer.answer`), `cluster` and `elsewhere` (the answers of
+        other gateway clusters, see `of_clusters`), `outcome` (route, may be, none), `route`,
         `should` (the route that would answer if everything were applied, if it is not), `objects` (unpublished ones
         that name the host) with `objects_more`, `candidates`, `others` with `more` for routes that are not listed,
         `similar_hosts`, and `notes`.
@@ -77,10 +78,12 @@ def explain(
     document: JsonObject = {
         "request": {"method": request.method, "host": request.host, "path": request.path, "scheme": request.scheme},
         "answer": {
-            **answer(response, choice, route, should, asked),
+            **answer(response, choice, route, should, asked, is_verified=not unverified),
             "upstreams": [_upstream(each) for each in response.destinations],
             "unverified": unverified,
         },
+        "cluster": "",
+        "elsewhere": [],
         "outcome": _outcome(choice),
         "route": route,
         "should": should,
@@ -97,6 +100,13 @@ def explain(
     if request.scheme == "https":
         document["certificate"] = _certificate(request, records, owner_of, now)
     return document
+
+
+def of_clusters(documents: Mapping[str, JsonObject]) -> JsonObject:
+    """Return the document of the first of some gateway clusters, with its name and the answers of the others."""
+    (cluster, document), *others = documents.items()
+    elsewhere = [{"cluster": name, **each["answer"]} for name, each in others]
+    return {**document, "cluster": cluster, "elsewhere": elsewhere}
 
 
 def response_of(request: ProbeRequest, choice: Choice, records: Records) -> Response:

@@ -12,9 +12,14 @@ def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
     """Yield the document as text; routes of other hosts and paths only if `verbose`."""
     asked = document["request"]
     yield f"{asked['method']} {asked['scheme']}://{asked['host'] or '(no host)'}{asked['path']}"
-    yield f"  {document['answer']['summary']}"
+    summary, elsewhere = document["answer"]["summary"], document.get("elsewhere", ())
+    yield f"  {_where(document) if elsewhere else ''}{summary}"
     if unverified := document["answer"].get("unverified"):
         yield f"  not verified: {unverified}"
+    for each in elsewhere:
+        yield f"  {_where(each)}{'the same' if each['summary'] == summary else each['summary']}"
+        if unverified := each.get("unverified"):
+            yield f"  not verified: {unverified}"
     yield from (f"    depends on: {each}" for each in document["answer"]["depends_on"])
     if "certificate" in document:
         yield from _certificate_lines(document["certificate"])
@@ -27,6 +32,10 @@ def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
         yield f"  no route has this host; similar hosts: {', '.join(document['similar_hosts'])}"
     yield from _candidate_lines(document, verbose=verbose)
     yield from (f"  note: {note}" for note in document["notes"])
+
+
+def _where(found: JsonObject) -> str:
+    return f"in gateway cluster {found['cluster']}: "
 
 
 def _object_lines(document: JsonObject) -> Iterator[str]:

@@ -57,7 +57,7 @@ def namespace_of_name(kind: RecordKind, name: str) -> str:
     return second if first in prefixes else first
 
 
-_NAMESPACE = "([^_A-Z]+)"
+_NAMESPACE = "([^_A-Z:]+)"
 """Never a prefix: except for `ing`, which 1.8 uses, prefixes begin with a capital letter."""
 
 

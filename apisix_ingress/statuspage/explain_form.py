@@ -104,8 +104,10 @@ class Explainer:
     def __init__(self) -> None:
         self._running: asyncio.Future[JsonObject] | None = None
 
-    async def answer(self, question: Question, facts: PageInputs, snapshot: Snapshot, cluster: str) -> JsonObject:
-        """Return the document that `explain -o json` prints.
+    async def answer(
+        self, question: Question, facts: PageInputs, snapshot: Snapshot, clusters: Sequence[str]
+    ) -> JsonObject:
+        """Return the document that `explain -o json` prints, with the answers of these gateway clusters.
 
         Raises:
             UsageError: The input is invalid.
@@ -116,7 +118,7 @@ class Explainer:
             raise Busy("another request is being explained; try again in a moment")
         timed = _Timed(**_fields(asked), until=time.monotonic() + DEADLINE)
         # From here on it is busy: other requests may arrive while the records are collected.
-        self._running = asyncio.ensure_future(_explained(timed, facts, snapshot, cluster))
+        self._running = asyncio.ensure_future(_of_clusters(timed, facts, snapshot, clusters))
         self._running.add_done_callback(_looked_at)
         done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)
         if not done:
@@ -124,18 +126,30 @@ class Explainer:
         return self._running.result()
 
 
+async def _of_clusters(
+    request: ProbeRequest, facts: PageInputs, snapshot: Snapshot, clusters: Sequence[str]
+) -> JsonObject:
+    from apisix_ingress.explain.report import of_clusters  # as in `_explain`
+
+    return of_clusters({each: await _explained(request, facts, snapshot, each) for each in clusters})
+
+
 async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapshot, cluster: str) -> JsonObject:
     records: dict[RecordKey, FrozenJson] = {}
     unapplied: dict[RecordKey, Unapplied] = {}
     async for entry in in_turns((*snapshot.entries.values(), *snapshot.kept.values())):
         state = next((state for name, state in entry.states if name == cluster), None)
-        missing = _missing(facts, cluster, entry, state) if state is not None else None
-        if missing is not None:
-            unapplied[entry.key] = missing
-        if missing is not None and missing.is_closed:
-            records[entry.key] = {**entry.record.body, **CLOSED}
-        elif state is not None and (missing is None or missing.has_earlier):
+        if state is None:
+            continue
+        missing = _missing(facts, cluster, entry, state)
+        if missing is None:
             records[entry.key] = entry.record.body
+            continue
+        unapplied[entry.key] = missing
+        if missing.is_closed:
+            records[entry.key] = {**entry.record.body, **CLOSED}
+        elif missing.has_earlier:
+            records[entry.key] = _earlier(facts, cluster, entry.key) or entry.record.body
     asking = [
         found
         async for key in in_turns(tuple(candidates(facts.world)))
@@ -143,6 +157,10 @@ async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapsho
     ]
     known = _Known(records, unapplied, asking, _unverified(facts, cluster), facts.clock.now())
     return await asyncio.to_thread(_explain, request, snapshot, known)
+
+
+def _earlier(facts: PageInputs, cluster: str, key: RecordKey) -> FrozenJson | None:
+    return next((each.body_of(key) for each in facts.clusters if each.name == cluster), None)
 
 
 def _unverified(facts: PageInputs, cluster: str) -> str:

@@ -38,6 +38,9 @@ class PageCluster(Cluster, Protocol):
     def holds(self, key: RecordKey) -> bool:
         """Return whether the gateway is known to have the record in any version."""
 
+    def body_of(self, key: RecordKey) -> FrozenJson | None:
+        """Return the body that the gateway is known to have of a record; None without one."""
+
     def kept_routes(self) -> Iterable[tuple[RecordKey, FrozenJson]]:
         """Yield key and body of the routes that it has though they are not desired: their objects have errors."""
 

@@ -230,7 +230,8 @@ class StatusPage:
         try:
             if question.cluster not in ("", *clusters):
                 raise UsageError(f"unknown gateway cluster {question.cluster!r}")
-            document = await self._explainer.answer(question, self._facts, snapshot, question.cluster or clusters[0])
+            asked = [question.cluster] if question.cluster else clusters
+            document = await self._explainer.answer(question, self._facts, snapshot, asked)
         except (UsageError, Busy) as error:
             return {**shown, "error": redacted(str(error)), "status_code": 503 if isinstance(error, Busy) else 400}
         found = states(snapshot, RecordKey("routes", document["route"]["id"])) if document["route"] else []

@@ -1,4 +1,4 @@
-"""`certificates`: the certificates of hosts, and those that are missing."""
+"""`certificates`: the certificates of hosts, and missing ones."""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ async def wanted_with_files(paths: Sequence[str], settings: Settings, cluster: s
     outcome = settle(overlaid(live, loaded.objects), translation_options(settings))
     shown = outcome if is_alone else _of_objects(outcome, given)
     print_stderr([*warnings(shown, loaded), *complaints(shown, loaded)])
-    return Wanted(outcome.wanted, outcome.owners, ledger, given if is_alone else None), outcome.world
+    known = given if is_alone else None
+    return Wanted(outcome.wanted, outcome.owners, ledger, known, None if is_alone else given), outcome.world
 
 
 def _of_objects(outcome: Outcome, keys: Collection[ObjectKey]) -> Outcome:

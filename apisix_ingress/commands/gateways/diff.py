@@ -88,6 +88,9 @@ def diff(
         return wanted, await with_rejections(wanted, snapshot, settings)
 
     document = difference(*connection.run(read))
+    if not cluster and len(settings.clusters) > 1:
+        others = ", ".join(each.name for each in settings.clusters if each.name != document["cluster"])
+        document["notes"].append(f"only gateway cluster {document['cluster']} was compared; others: --cluster {others}")
     match output:
         case "json":
             print_report_json(without_bodies(document) if stat else document)

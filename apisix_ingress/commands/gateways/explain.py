@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from apisix_ingress.commands.common.manifests import Manifests
-    from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
+    from apisix_ingress.diagnostics.reports.explain_evidence import Evidence, Found
     from apisix_ingress.explain.answer import Claimant
     from apisix_ingress.explain.request import ProbeRequest
     from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -64,9 +64,9 @@ def explain(
 ) -> None:
     """Show what response a request gets, and why.
 
-    With -f, the routes come from manifests, whose plugins are checked as by lint, otherwise from a gateway. With
-    --config or --kubeconfig, the objects of the API server are read too, which explains missing routes. With --url,
-    the leader answers instead, which needs neither kubeconfig nor admin key; `apisix-ingress dashboard` prints its
+    The answer is that of each gateway cluster, or of the one in --cluster; with -f, that of the manifests alone, whose
+    plugins are checked as by lint. With --config or --kubeconfig, objects are read too, which explains missing routes.
+    With --url, the leader answers, which needs neither kubeconfig nor admin key; `apisix-ingress dashboard` prints its
     address.
 
     Exit 0 if a backend answers, or the gateway itself without an error, such as a redirect; 1 if the gateway responds
@@ -78,9 +78,7 @@ def explain(
         apisix-ingress explain shop.example.org/ -H 'X-User: 7' --config config.yaml
         apisix-ingress explain shop.example.org/ --url http://localhost:8080
     """
-    from apisix_ingress.explain.report import explain as explained
     from apisix_ingress.explain.request import parse_request
-    from apisix_ingress.runtime.clock import MonotonicClock
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port, server_addr=server_addr)
     if controller:
@@ -90,7 +88,15 @@ def explain(
         question |= {"server_port": str(server_port or ""), "cluster": cluster}
         with understood(controller):
             _finish(_of_controller(controller, question, connection), verbose=verbose, output=output)
-    found = _offline(filename, connection.config, cluster, asked) if filename else _live(connection, cluster)
+    if filename:
+        _finish(_document(asked, _offline(filename, connection.config, cluster, asked)), verbose=verbose, output=output)
+    _finish(_of_gateways(asked, _live(connection, cluster)), verbose=verbose, output=output)
+
+
+def _document(asked: ProbeRequest, found: Evidence) -> JsonObject:
+    from apisix_ingress.explain.report import explain as explained
+    from apisix_ingress.runtime.clock import MonotonicClock
+
     document = explained(
         asked,
         found.records,
@@ -102,14 +108,30 @@ def explain(
     )
     if found.note and not _serves(document):
         document["notes"].append(found.note)
-    _finish(document, verbose=verbose, output=output)
+    return document
+
+
+def _of_gateways(asked: ProbeRequest, found: Found) -> JsonObject:
+    """Return the document of the first gateway cluster that was read, with the answers of the others."""
+    from apisix_ingress.errors import GatewayError
+    from apisix_ingress.explain.answer import unread
+    from apisix_ingress.explain.report import of_clusters
+
+    failed = {name: each for name, each in found.items() if isinstance(each, GatewayError)}
+    if len(failed) == len(found):
+        raise next(iter(failed.values()))
+    read = {name: each for name, each in found.items() if not isinstance(each, GatewayError)}
+    document = of_clusters({name: _document(asked, each) for name, each in read.items()})
+    document["elsewhere"] += [{"cluster": name, **unread(str(error))} for name, error in failed.items()]
+    return document
 
 
 def _serves(document: JsonObject) -> bool:
     """Return whether the request gets a response other than an error."""
-    answer = document["answer"]
-    is_expected = answer["kind"] in ("backend", "redirect", "reply") and (answer["status"] or 0) < 400
-    return is_expected and not answer["unverified"]
+    return all(
+        each["kind"] in ("backend", "redirect", "reply") and (each["status"] or 0) < 400 and not each["unverified"]
+        for each in (document["answer"], *document.get("elsewhere", ()))
+    )
 
 
 def _finish(document: JsonObject, *, verbose: bool, output: str) -> NoReturn:
@@ -179,11 +201,11 @@ def _print_problems(found: Manifests, mistakes: Iterable[tuple[ObjectKey, Proble
         print_stderr([f"{others} problem{'s' if others > 1 else ''} of other objects; list them with lint"])
 
 
-def _live(connection: Connection, cluster: str) -> Evidence:
-    """Return the records of a gateway cluster, and the desired records if an API server is configured."""
-    from apisix_ingress.diagnostics.reports.explain_evidence import of_everything, of_gateway
+def _live(connection: Connection, cluster: str) -> Found:
+    """Return the records of gateway clusters, and the desired records if an API server is configured."""
+    from apisix_ingress.diagnostics.reports.explain_evidence import of_everything, of_gateways
 
     settings = connection.settings()
     if not connection.names_api_server:
-        return connection.run(lambda step: of_gateway(settings, cluster))
+        return connection.run(lambda step: of_gateways(settings, cluster))
     return connection.run(lambda step: of_everything(settings, cluster, step))

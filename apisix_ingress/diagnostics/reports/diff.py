@@ -16,6 +16,7 @@ from apisix_ingress.gateway.sync.plan import Plan, decide, explained, unusual
 from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Secret
 from apisix_ingress.model.record_owner import origin
 from apisix_ingress.model.records import UNLABELLED, comparable, references
@@ -46,6 +47,8 @@ ALONE = (
     " left out: pass --kubeconfig FILE to compare with the cluster, or --prune to delete them as well"
 )
 
+REJECTED_ELSEWHERE = "the gateway rejects {} records of objects that are not in the manifests; list them without -f"
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -56,12 +59,19 @@ class Wanted:
         owners: The owner of each.
         ledger: The managed records without labels; None if unknown.
         known: The objects that were read, if records of others must be left out; None: every record is compared.
+        given: The objects of manifests that are laid over those of the API server; None: there are none.
     """
 
     desired: Desired
     owners: Mapping[RecordKey, ObjectKey]
     ledger: Collection[RecordKey] | None = None
     known: Collection[ObjectKey] | None = None
+    given: Collection[ObjectKey] | None = None
+
+    def is_of_others(self, key: RecordKey) -> bool:
+        """Return whether a record belongs to an object that is not in the manifests; hosts may belong to both."""
+        owner = self.owners.get(key)
+        return self.given is not None and owner is not None and owner.kind in RESOURCES and owner not in self.given
 
 
 def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
@@ -74,7 +84,8 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
     table = table_of(wanted, snapshot)
     compared = compared_records(wanted, snapshot, table)
     found = plan_of(wanted, snapshot, table)
-    changes = list(_changes(found, wanted, snapshot, table))
+    elsewhere = {key for key in found.upserts if key in snapshot.rejected and wanted.is_of_others(key)}
+    changes = list(_changes(found, wanted, snapshot, table, left_out=elsewhere))
     acts = [change["act"] for change in changes]
     touched = {*found.upserts, *found.deletes, *found.held, *found.refused}
     return {
@@ -84,7 +95,10 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         "changes": changes,
         "counts": {act: acts.count(act) for act in dict.fromkeys(acts)},
         "unchanged": len((table.records() & compared) - touched),
-        "notes": list(_notes(found, wanted, snapshot, left_out=len(table.records() - compared))),
+        "notes": [
+            *_notes(found, wanted, snapshot, left_out=len(table.records() - compared)),
+            *([REJECTED_ELSEWHERE.format(len(elsewhere))] if elsewhere else []),
+        ],
     }
 
 
@@ -118,10 +132,12 @@ def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
     return table
 
 
-def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Iterator[JsonObject]:
+def _changes(
+    found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable, *, left_out: Collection[RecordKey]
+) -> Iterator[JsonObject]:
     withheld = withheld_deletes(found, wanted, table)
     used = used_records(found, withheld, wanted, snapshot, table)
-    for key in found.upserts:
+    for key in (key for key in found.upserts if key not in left_out):
         act = "update" if table.get(key).applied is not None else "create"
         if key in snapshot.rejected:
             yield _change("reject", key, wanted, snapshot, snapshot.rejected[key])

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from apisix_ingress.diagnostics.claimants import claimants
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, Step, api_server, look
+from apisix_ingress.diagnostics.collect.gateway_state import SeenGateway
 from apisix_ingress.diagnostics.collect.live_records import find_cluster, read_snapshot
 from apisix_ingress.diagnostics.record_owners import written_owners
 from apisix_ingress.diagnostics.reports.status import wellness
 from apisix_ingress.diagnostics.wanted_certificates import missing_texts, wanted_certificates
-from apisix_ingress.errors import GatewayUnavailable, IngressError
+from apisix_ingress.errors import GatewayError, GatewayUnavailable, IngressError
 from apisix_ingress.explain.answer import Claimant, Unapplied
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey
@@ -44,36 +45,53 @@ class Evidence:
     note: str = ""
 
 
-async def of_gateway(settings: Settings, cluster: str) -> Evidence:
-    """Read a gateway cluster alone.
+Found = dict[str, Evidence | GatewayError]
+"""Gateway cluster → its inputs, or why it could not be read."""
+
+
+async def of_gateways(settings: Settings, cluster: str) -> Found:
+    """Read one or all gateway clusters, without objects.
 
     Raises:
         ConfigError: No cluster has the name, or its key or certificate cannot be used.
-        GatewayError: It did not respond, or rejected the request.
     """
-    records = dict((await read_snapshot(settings, cluster)).bodies)
-    return Evidence(records, _origins(records), note=NO_OBJECTS)
+    return {name: await _of_gateway(settings, name, NO_OBJECTS) for name in _names(settings, cluster)}
 
 
-async def of_everything(settings: Settings, cluster: str, step: Step) -> Evidence:
-    """Read objects and the gateway cluster; the gateway alone if the API server cannot be read.
+async def of_everything(settings: Settings, cluster: str, step: Step) -> Found:
+    """Read objects and one or all gateway clusters; these alone if the API server cannot be read.
 
     Raises:
         ConfigError: No cluster has the name, or its key or certificate cannot be used.
-        GatewayError: The gateway did not respond, or rejected the request.
     """
-    name = settings.clusters[find_cluster(settings, cluster)].name
+    names = _names(settings, cluster)
     try:
         async with api_server(settings) as api:
             seen = await look(api, settings, step=step)
     except IngressError as error:
-        alone = await of_gateway(settings, cluster)
-        return Evidence(alone.records, alone.owners, note=f"objects were not read: {error}")
-    gateway = next(each for each in seen.gateways if each.name == name)
+        return {name: await _of_gateway(settings, name, f"objects were not read: {error}") for name in names}
+    return {each.name: _evidence(seen, each) for each in seen.gateways if each.name in names}
+
+
+def _names(settings: Settings, cluster: str) -> list[str]:
+    if cluster:
+        return [settings.clusters[find_cluster(settings, cluster)].name]
+    return [each.name for each in settings.clusters]
+
+
+async def _of_gateway(settings: Settings, cluster: str, note: str) -> Evidence | GatewayError:
+    try:
+        records = dict((await read_snapshot(settings, cluster)).bodies)
+    except GatewayError as error:
+        return error
+    return Evidence(records, _origins(records), note=note)
+
+
+def _evidence(seen: ClusterState, gateway: SeenGateway) -> Evidence | GatewayError:
     if gateway.snapshot is None:
-        raise GatewayUnavailable(f"cluster {name} at {gateway.url}: {gateway.trouble}")
+        return GatewayUnavailable(f"cluster {gateway.name} at {gateway.url}: {gateway.trouble}")
     records, inventory = gateway.snapshot.bodies, seen.inventory
-    unapplied = dict(_unapplied(seen, name, records))
+    unapplied = dict(_unapplied(seen, gateway, records))
     keys = {*records, *unapplied}
     owned = {key: owner for key in keys if (owner := inventory.owner_of(key)) is not None}
     owners = {key: str(owner) for key, owner in written_owners(inventory.world, owned).items()}
@@ -88,10 +106,9 @@ def _origins(records: Mapping[RecordKey, FrozenJson]) -> dict[RecordKey, str]:
 
 
 def _unapplied(
-    seen: ClusterState, cluster: str, records: Mapping[RecordKey, FrozenJson]
+    seen: ClusterState, gateway: SeenGateway, records: Mapping[RecordKey, FrozenJson]
 ) -> list[tuple[RecordKey, Unapplied]]:
-    gateway = next(each for each in seen.gateways if each.name == cluster)
-    wanted = seen.inventory.world.desired.records(cluster)
+    wanted = seen.inventory.world.desired.records(gateway.name)
     return [
         (key, _unapplied_record(seen, key, record.body, records.get(key)))
         for key, record in wanted.items()

@@ -88,6 +88,11 @@ class ClusterSync:
         """Return whether the cluster is known to have a record, in any version."""
         return self._driver.table.get(key).observed is not None
 
+    def body_of(self, key: RecordKey) -> FrozenJson | None:
+        """Return the body that the cluster is known to have of a record; None if it has none, or an unknown one."""
+        observed = self._driver.table.get(key).observed
+        return observed.body if isinstance(observed, Applied) else None
+
     def kept_routes(self) -> Iterator[tuple[RecordKey, FrozenJson]]:
         """Yield key and body of the routes that stay although they are not desired: their objects have errors."""
         for slot in self._driver.table:

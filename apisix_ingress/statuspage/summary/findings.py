@@ -164,6 +164,20 @@ def record_findings(
         yield replace(about, hosts=named, since=emptied_since(facts, entry))
 
 
+def undelivered(facts: PageInputs, entry: Entry) -> Iterator[Finding]:
+    """Yield the gateway clusters that do not have the current version of a record because they do not respond.
+
+    They are shown with the object: in the list of all problems, the outage of the cluster stands for them.
+    """
+    outages = {each.name: facts.outage(each) for each in facts.clusters}
+    for cluster, state in entry.states:
+        if state.kind == "unreachable" and (outage := outages.get(cluster)) is not None:
+            title = f"Gateway cluster {cluster} does not have the current version"
+            message = f"{outage.cause}. The version is written when the cluster responds. {SERVES_LAST}."
+            about = Finding("degraded", title, message, "Undelivered", object=entry.owner, record=entry.key)
+            yield replace(about, cluster=cluster, since=outage.since)
+
+
 def certificate_finding(each: Certificate, now: datetime) -> Finding | None:
     """Return what is wrong with a certificate."""
     validity, contents = each.validity(now), each.contents

@@ -117,8 +117,7 @@ async def gather_hosts(
     await _collect(entries, drafts, found.of_route)
     async for entry in in_turns(tuple(entries.values())):
         if entry.key.kind == "routes":
-            is_unknown = entry.status in ("unknown", "unreachable")
-            state = found.of_route.setdefault(entry.key, "unknown" if is_unknown else "not used")
+            state = found.of_route.setdefault(entry.key, _unused(entry))
             for name in entry.hosts or (EVERY_HOST,):
                 host = _draft(drafts, name).host
                 host.routes[state] += 1
@@ -131,7 +130,7 @@ async def gather_hosts(
                 _keep(_draft(drafts, name).host.unpublished, owner)
     async for draft in in_turns(tuple(drafts.values())):
         draft.host.certificate = certificate_of(draft.host.name, by_name)
-        failure = _decide(draft, found.of_route)
+        failure = _decide(facts, draft, found.of_route)
         draft.host.cause = _cause(facts, draft, failure, entries, problems)
     found.all = await ordered((each.host for each in drafts.values()), attrgetter("name"))
     return found
@@ -178,6 +177,16 @@ def _state(entry: Entry, response: Response) -> HostStatus:
     return "redirect" if response.kind == "redirect" else "live"
 
 
+def _unused(entry: Entry) -> HostStatus:
+    """Return the state of a route that gets no requests, if a gateway has it."""
+    match entry.status:
+        case "pending" | "waiting" | "rejected" as status:
+            return status
+        case "unknown" | "unreachable":
+            return "unknown"
+    return "not used"
+
+
 def _worse(one: HostStatus, other: HostStatus) -> HostStatus:
     return max(one, other, key=HOST_STATUSES.index)
 
@@ -186,7 +195,7 @@ _UNCERTAIN: frozenset[HostStatus] = frozenset({"unknown", "rejected", "pending",
 """States of routes of which a gateway may have another version, or none."""
 
 
-def _decide(draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> Response | None:
+def _decide(facts: PageInputs, draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> Response | None:
     """Set the state of a host: the worst of the routes that get its requests, and of objects that are not published.
 
     Returns:
@@ -207,7 +216,9 @@ def _decide(draft: _Draft, states: Mapping[RecordKey, HostStatus]) -> Response |
     elif found == {"redirect"}:
         host.response = redirect_of(uses)
     if host.unpublished:
-        found.add("partial" if draft.uses else "not published")
+        # Before the comparison, a gateway may have an earlier version.
+        is_compared = facts.controller.leads and any(each.taken_over for each in facts.clusters)
+        found.add("partial" if draft.uses else "not published" if is_compared else "unknown")
     host.status = max(found, key=HOST_STATUSES.index, default="not used")
     return failure
 

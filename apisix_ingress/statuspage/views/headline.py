@@ -61,7 +61,7 @@ def _sentence(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]
     states = snapshot.summary.routes
     live, total = sum(states[each] for each in HEALTHY_HOSTS), states.total()
     clusters = plural(len(facts.clusters), "gateway cluster")
-    some = f"{live:,} of {plural(total, 'route')} live on {clusters}"
+    some = f"{live:,} of {plural(total, 'route')} live on {clusters}{_uncompared(facts)}"
     if not facts.controller.is_ready:
         return "busy", "Reading and translating objects", "This page is incomplete, and nothing is written yet."
     failing = [each for each in snapshot.summary.hosts if each.status in FAILING_HOSTS]
@@ -69,18 +69,18 @@ def _sentence(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]
     if critical and (critical[0].cluster or not failing):
         more = f", and {len(critical) - 1} more" if len(critical) > 1 else ""
         return "bad", f"{clean(critical[0].title)}{more}", clean(critical[0].message)
-    if failing:
-        detail = f"{_causes(failing)}{some}." if facts.controller.leads else _of_follower(facts, total)
-        return "bad", _failing(failing, len(snapshot.summary.hosts)), detail
-    if urgent := [each for each in findings if each.severity != "warning"]:
-        detail = f"{some}." if facts.controller.leads else _of_follower(facts, total)
-        return "bad" if _is_severe(urgent) else "warn", _needs(urgent), detail
+    urgent = [each for each in findings if each.severity != "warning"]
     if not facts.controller.leads:
-        return "idle", "This replica is a follower", _of_follower(facts, total)
+        return "idle", "This replica is a follower", _of_follower(facts, total, urgent)
+    if failing:
+        return "bad", _failing(failing, len(snapshot.summary.hosts)), f"{_causes(failing)}{some}."
+    if urgent:
+        return "bad" if _is_severe(urgent) else "warn", _needs(urgent), f"{some}."
     if total == 0:
         return "idle", _EMPTY, f"{page_hint(facts).text or _NO_RULES} {clusters} connected."
     if live < total:
-        return "busy", f"{total - live:,} of {plural(total, 'route')} not live yet", f"Writing to {clusters}."
+        detail = f"Writing to {clusters}{_uncompared(facts)}."
+        return "busy", f"{total - live:,} of {plural(total, 'route')} not live yet", detail
     title = f"All {total:,} routes live" if total > 1 else "The only route is live"
     return "good", f"{title} on {clusters}", ""
 
@@ -120,12 +120,19 @@ def _needs(urgent: Sequence[Finding]) -> str:
     return f"{' and '.join(parts)} {verb} attention"
 
 
-def _of_follower(facts: PageInputs, total: int) -> str:
+def _uncompared(facts: PageInputs) -> str:
+    """Return which gateway clusters were not compared yet, so that nothing is known about them."""
+    names = [each.name for each in facts.clusters if not each.taken_over and facts.outage(each) is None]
+    return f"; gateway cluster {', '.join(names)} has not been compared yet" if names else ""
+
+
+def _of_follower(facts: PageInputs, total: int, urgent: Sequence[Finding]) -> str:
+    needs = f"{_needs(urgent)}. " if urgent else ""
     leader = clean(facts.controller.leader)
     if not leader:
-        return f"No leader is known yet. {plural(total, 'route')} translated here."
+        return f"{needs}No leader is known yet. {plural(total, 'route')} translated here."
     pod = leader.rpartition("_")[0]
-    return f"{leader} leads and knows the state of the gateways: forward the port of Pod {pod} to see it."
+    return f"{needs}{leader} leads and knows the state of the gateways: forward the port of Pod {pod} to see it."
 
 
 def tiles(facts: PageInputs, snapshot: Snapshot) -> list[JsonObject]:

@@ -93,7 +93,7 @@ async def test_changes_name_the_record_and_its_object(cli: Cli, page: PageHarnes
     assert got.stdout.splitlines()[0].partition(": ")[2] == want
 
 
-async def test_certificates_are_listed_with_those_that_are_missing(cli: Cli, page: PageHarness) -> None:
+async def test_certificates_are_listed_and_missing_ones_too(cli: Cli, page: PageHarness) -> None:
     got = await cli.beside("certificates", "--url", page.url)
     assert got.returncode == 1
     assert [" ".join(line.split()) for line in got.stdout.splitlines()] == [

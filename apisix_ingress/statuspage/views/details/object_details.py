@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from apisix_ingress.diagnostics.shortfalls import Shortfalls
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.summary.findings import undelivered
 from apisix_ingress.statuspage.views.gateway_api import conditions, listener_rows, parent_rows
 from apisix_ingress.statuspage.views.presentation import MOST_LISTED, object_reference
 from apisix_ingress.statuspage.views.problems import finding_row
 from apisix_ingress.statuspage.views.records import record_row
-from providers.status.host_records import HostRecords
 
 
 def thing(facts: PageInputs, snapshot: Snapshot, key: ObjectKey) -> JsonObject | None:
     """Return the details of an object; None if it is unknown."""
     world = facts.world
-    own, report = world.desired.of_owner(key) or HostRecords(world).of(key), world.reports.get(key)
+    short, report = Shortfalls(world), world.reports.get(key)
+    own = short.records(key)
     if report is None and not own:
         return None
     entries = [entry for each in sorted(own) if (entry := snapshot.entries.get(each)) is not None]
     claims = sorted({claim.target for claim in world.claims.claims_of(key)})
+    related = set(short.idle_upstreams(key))
+    found = [each for each in snapshot.summary.findings if each.object == key or each.record in related]
+    found += [each for entry in entries for each in undelivered(facts, entry)]
     lost = sorted(world.desired.lost(key).items())
     return {
         "object": object_reference(key),
         "command": clean(_command(key)),
-        "problems": [finding_row(each) for each in snapshot.summary.findings if each.object == key][:MOST_LISTED],
+        "problems": [finding_row(each) for each in found][:MOST_LISTED],
         "conditions": conditions(report.assessment.verdicts) if report and report.assessment else [],
         "listeners": listener_rows(key, report.assessment) if report and report.assessment else [],
         "parents": parent_rows(key, report.assessment) if report and report.assessment else [],

@@ -7,7 +7,14 @@ import pytest
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.record_owner import client_labels, namespace_of_name, origin, secrets_of, source_of
+from apisix_ingress.model.record_owner import (
+    client_labels,
+    namespace_of_name,
+    origin,
+    origin_of_name,
+    secrets_of,
+    source_of,
+)
 
 SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
 
@@ -96,3 +103,7 @@ def test_a_record_names_the_secrets_of_its_certificates(
     kind: RecordKind, body: JsonObject, want: tuple[str, ...]
 ) -> None:
     assert secrets_of(kind, body) == want
+
+
+def test_a_route_of_a_host_of_ingress_nginx_is_not_of_an_apisix_route() -> None:
+    assert origin_of_name("routes", "ingress-nginx:_wiki.test_27216933-1") is None

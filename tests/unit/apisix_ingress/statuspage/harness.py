@@ -35,11 +35,14 @@ class ScriptedCluster:
     trouble: str = ""
     is_away: bool = False
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
-    earlier: set[RecordKey] = field(default_factory=set)
+    earlier: dict[RecordKey, FrozenJson] = field(default_factory=dict)
     kept: dict[RecordKey, FrozenJson] = field(default_factory=dict)
 
     def record_state(self, key: RecordKey) -> RecordState:
         return self.states.get(key, APPLIED)
+
+    def body_of(self, key: RecordKey) -> FrozenJson | None:
+        return self.earlier.get(key)
 
     def kept_routes(self) -> Iterable[tuple[RecordKey, FrozenJson]]:
         return self.kept.items()

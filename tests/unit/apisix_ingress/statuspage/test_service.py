@@ -336,7 +336,7 @@ async def test_explain_reports_that_an_earlier_version_still_matches() -> None:
     harness = stage_of(shop())
     key = harness.record("routes", "default_route_rule")
     harness.clusters[0].states[key] = PENDING
-    harness.clusters[0].earlier.add(key)
+    harness.clusters[0].earlier[key] = harness.world.desired.records("default")[key].body
     async with served(harness):
         answer = (await harness.data("explain", url="http://shop.example.org/a"))["answer"]
     assert answer["summary"].endswith("in an earlier version: the write to cluster default has not been confirmed yet")
@@ -387,3 +387,24 @@ async def test_pending_record_is_listed_as_unsettled() -> None:
         found: Mapping[str, Any] = await harness.data("records", kind="upstreams", state="unsettled")
         assert [item["status"] for item in found["items"]] == ["pending"]
         assert (await harness.data("records", kind="routes", state="unsettled"))["total"] == 0
+
+
+async def test_the_page_of_an_object_names_what_keeps_its_edit_from_a_gateway() -> None:
+    outage = Outage("unreachable", "refused", datetime(2026, 11, 22, 8, tzinfo=UTC))
+    clusters = [ScriptedCluster("east"), ScriptedCluster("west", outage=outage)]
+    harness = make_harness(service(), slice_of([{"addresses": ["10.0.0.7"]}]), shop(), clusters=clusters)
+    key = harness.record("routes", "default_route_rule")
+    clusters[1].states[key] = RecordState("unreachable", "refused", is_away=True)
+    async with served(harness):
+        found = await harness.data("object", kind="ApisixRoute", namespace="default", name="route")
+        listed = (await harness.data("problems"))["items"]
+    assert [(each["code"], each["cluster"], each["since"]) for each in found["problems"]] == [
+        ("Undelivered", "west", "2026-11-22T08:00:00Z")
+    ]
+    assert [each["code"] for each in listed] == ["Outage"]
+
+
+async def test_the_page_of_an_object_names_its_service_without_ready_pods() -> None:
+    async with served(make_harness(service(), shop())) as harness:
+        found = await harness.data("object", kind="ApisixRoute", namespace="default", name="route")
+    assert [each["code"] for each in found["problems"]] == ["NoEndpoints"]

@@ -1,13 +1,25 @@
 """The writes that a sync would send, and how they are displayed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from apisix_ingress.diagnostics.reports.diff import DIFFERS, FOREIGN, HIDDEN, KEPT, NO_LEDGER, SWEEP, difference, masked
+from apisix_ingress.diagnostics.reports.diff import (
+    DIFFERS,
+    FOREIGN,
+    HIDDEN,
+    KEPT,
+    NO_LEDGER,
+    REJECTED_ELSEWHERE,
+    SWEEP,
+    difference,
+    masked,
+)
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.objects import Meta, Secret
 from apisix_ingress.state.holds import Hold
+from tests.factories import make_key
 from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wanted
 
 
@@ -209,3 +221,13 @@ def test_record_without_plugins_may_be_generated_from_a_secret() -> None:
     here = our_record("default_web_80", kind="upstreams", tls={"client_key": "current-value"})
     (change,) = difference(wanted(here.generated_from((VALUES,))), snapshot())["changes"]
     assert (change["act"], change["after"]["labels"]) == ("create", here.body["labels"])
+
+
+def test_rejected_records_of_objects_that_are_not_in_the_manifests_are_only_counted() -> None:
+    mine, other = our_record(), our_record("default_other_rule")
+    sides = wanted(mine, other)
+    owners = {mine.key: make_key("mine"), other.key: make_key("other")}
+    rejected = {each.key: "unknown plugin" for each in (mine, other)}
+    got = difference(replace(sides, owners=owners, given={make_key("mine")}), snapshot(rejected=rejected))
+    assert [(each["act"], each["owner"]) for each in got["changes"]] == [("reject", str(make_key("mine")))]
+    assert REJECTED_ELSEWHERE.format(1) in got["notes"]

@@ -149,5 +149,12 @@ async def test_a_follower_does_not_show_live_routes_next_to_problems() -> None:
     broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
     harness = make_harness(service(), ENDPOINTS, shop(), broken, clusters=[ScriptedCluster(taken_over=False)])
     harness.controller.leads, harness.controller.leader = False, ""
-    want = ("bad", "1 of 2 hosts fails", "No leader is known yet. 1 route translated here.")
-    assert await headline_of(harness) == want
+    detail = "1 object needs attention. No leader is known yet. 1 route translated here."
+    assert await headline_of(harness) == ("idle", "This replica is a follower", detail)
+
+
+async def test_a_gateway_cluster_that_was_not_compared_yet_is_named() -> None:
+    clusters = [ScriptedCluster("east"), ScriptedCluster("west", taken_over=False)]
+    tone, title, detail = await headline_of(make_harness(service(), ENDPOINTS, shop(), clusters=clusters))
+    assert (tone, title) == ("busy", "1 of 1 route not live yet")
+    assert detail == "Writing to 2 gateway clusters; gateway cluster west has not been compared yet."
