@@ -36,7 +36,6 @@ from apisix_ingress.runtime.tasks import bounded, cancel, first_of
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import HttpSettings, Settings, WebhookSettings, split_address
 from apisix_ingress.settings.warnings import cautions
-from apisix_ingress.startup.allocator import keep_large_blocks_apart, read_small_pieces
 from apisix_ingress.state.world import World
 from apisix_ingress.statuspage.history import History
 from apisix_ingress.statuspage.lazy_page import LazyStatusPage
@@ -56,6 +55,7 @@ from providers.core.registry import Registry, resources
 from providers.status.conditions import Conditions
 from translation import closing
 from translation.core.options import Options
+from translation.nginx.classes import is_served
 from translation.plugins.exposure import exposure
 
 if TYPE_CHECKING:
@@ -87,17 +87,7 @@ STATUS_SECONDS = 15.0
 TAKEOVER_SECONDS = 3.0
 """Maximum seconds for which statuses then wait for the comparison with the gateways: one of them may hang."""
 
-START_GC_THRESHOLDS = (1_000_000, 50, 100)
-"""Until everything was translated once: nearly every new object stays, so that a collection only costs time."""
-
-FREEZE_SECONDS, FREEZE_OBJECTS = 0.2, 500
-"""During a start: seconds between two calls of `gc.freeze`, and how many new objects each requires.
-
-Without these calls, the first collection stalls a start with 10,000 routes for 0.4 s. During an outage there are no new
-objects, and garbage must not be frozen.
-"""
-
-GC_THRESHOLDS = (20_000, 50, 100)
+GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze`, a collection takes about 10 ms instead of nearly half a second with 10,000 objects."""
 
 
@@ -110,10 +100,9 @@ def run_controller(settings: Settings, manifests: Path | None, config: str = "")
     setup_logging(settings.log.level, settings.log.format)
     for line in cautions(settings):
         log.warning("settings.caution", caution=line)
-    gc.set_threshold(*START_GC_THRESHOLDS)
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     raise_limit()
-    keep_large_blocks_apart()
-    read_small_pieces()
     try:
         with asyncio.Runner(loop_factory=WatchedLoop) as runner:
             runner.run(_serve(settings, manifests, config))
@@ -193,8 +182,6 @@ def _has_other_status(world: World, options: Options, key: ObjectKey) -> bool:
     nginx, item = options.nginx, world.stores[key.kind].get(key)
     if nginx is None or nginx.update_status or item is None or key.kind != "Ingress":
         return False
-    from translation.nginx.sources import is_served
-
     return is_served(item, world.view(), options, nginx)
 
 
@@ -249,7 +236,7 @@ async def _open_webhook(
 ) -> Webhook | None:
     if not settings.enabled:
         return None
-    from apisix_ingress.webhook.service import open_webhook  # it costs time and memory, and few use it
+    from apisix_ingress.webhook.service import open_webhook  # it costs memory, and few use it
 
     return await open_webhook(
         settings,
@@ -286,7 +273,6 @@ class Controller:
             providers = tasks.create_task(self._translate(stop), name="providers")
             leader = tasks.create_task(source.election.lead(self._lead), name="leader")
             prepare = tasks.create_task(self._prepare(), name="prepare")
-            freeze = tasks.create_task(self._freeze_loaded(), name="freeze")
             standby = tasks.create_task(state.standby.run(state.ready), name="standby")
             webhook = tasks.create_task(self.webhook.run(), name="webhook") if self.webhook else None
             serve = tasks.create_task(self._serve(), name="serve")
@@ -294,7 +280,6 @@ class Controller:
             log.info("controller.stopping")
             await cancel(serve)
             await cancel(prepare)
-            await cancel(freeze)
             await cancel(standby)
             await cancel(objects)
             self.registry.shut_down()
@@ -340,17 +325,6 @@ class Controller:
         log.info("world.ready", objects={kind: len(store) for kind, store in world.stores.items() if len(store)})
         # No collection first: it finds nothing and delays the first writes by 0.1 ms per object.
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
-
-    async def _freeze_loaded(self) -> None:
-        """Freeze objects while they are loaded: they stay, so that a collection only costs time."""
-        world, frozen = self.state.world, 0
-        while not self.state.ready.is_set():
-            await self.state.clock.sleep(FREEZE_SECONDS)
-            loaded = len(world.reports) + sum(map(len, world.stores.values()))
-            if loaded >= frozen + FREEZE_OBJECTS:
-                gc.freeze()
-                frozen = loaded
 
     async def _lead(self, term: Term) -> None:
         """Write to gateways and statuses until the term ends."""

@@ -11,6 +11,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
 from providers.core.deps import ProviderDeps
+from translation.cluster_config import admin_address
 from translation.core.outcome import NOT_SERVED, Outcome, Published
 
 
@@ -33,8 +34,6 @@ class ClusterConfigProvider(Provider[CustomObject]):
         if outcome is NOT_SERVED:
             self._move(key.name, None)
         elif item is not None and isinstance(outcome, Published):
-            from translation.cluster_config import admin_address
-
             self._move(key.name, admin_address(item))
 
     def _move(self, cluster: str, address: AdminAddress | None) -> None:

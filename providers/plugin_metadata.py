@@ -7,6 +7,7 @@ from apisix_ingress.model.objects import ConfigMap
 from apisix_ingress.state.view import View
 from providers.core.base import Provider
 from translation.core.outcome import NOT_SERVED, Outcome
+from translation.plugin_metadata import translate_plugin_metadata
 
 
 class PluginMetadataProvider(Provider[ConfigMap]):
@@ -20,6 +21,4 @@ class PluginMetadataProvider(Provider[ConfigMap]):
 
     def translate(self, item: ConfigMap, view: View) -> Outcome:
         """Return the plugin metadata of the ConfigMap."""
-        from translation.plugin_metadata import translate_plugin_metadata
-
         return translate_plugin_metadata(item, view, self._options)

@@ -9,6 +9,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from providers.core.base import Provider
 from translation.core.outcome import Outcome, records_of
+from translation.tls import expiry_of
 
 
 class TlsProvider(Provider[CustomObject]):
@@ -18,8 +19,6 @@ class TlsProvider(Provider[CustomObject]):
 
     def publish(self, key: ObjectKey, item: CustomObject | None, outcome: Outcome) -> None:
         """Publish an outcome, and queue the object again for the time when its certificate expires."""
-        from translation.tls import expiry_of
-
         super().publish(key, item, outcome)
         for record in records_of(outcome):
             left = (expiry_of(record.body["cert"]) - self._clock.now()).total_seconds()

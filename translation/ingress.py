@@ -24,6 +24,7 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
+from translation.gateway.extensions.http_route_policy import rule_effects
 from translation.gateway.extensions.standings import HTTP_ROUTE_POLICY, policies_of
 from translation.hosts.certificate_conflicts import Hosts
 from translation.hosts.matching import check_host_name
@@ -89,8 +90,6 @@ def _policies(draft: Builder, obj: CustomObject) -> tuple[Sequence[Any], int]:
     """Return the further conditions on requests, and the priority, from HTTPRoutePolicies."""
     if not policies_of(HTTP_ROUTE_POLICY, obj.meta.key, draft.view):
         return (), 0
-    from translation.gateway.extensions.http_route_policy import rule_effects  # few Ingresses have policies
-
     [effect] = rule_effects(draft, obj)
     return effect.vars, effect.priority or 0
 

@@ -18,6 +18,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
+from crds.v2.route import ApisixRouteSpec
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.durations import timeout_body, timeout_parts
@@ -43,8 +44,6 @@ _SHORTEST_FILTER = 10
 
 def translate_route(obj: CustomObject, view: View, options: Options) -> Outcome:
     """Return the routes, stream routes and claims of an ApisixRoute."""
-    from crds.v2.route import ApisixRouteSpec  # Ingresses use parts of this module
-
     draft = Builder(obj.meta, view, options)
     _protect(draft, obj.spec)
     check_object(draft, obj)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.lazy import lazy
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.model.objects import Meta, Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides, UpstreamVariant
@@ -27,6 +27,7 @@ from translation.core.context import Context
 from translation.core.durations import DEFAULT_TIMEOUTS, timeout_body
 from translation.core.options import Options
 from translation.core.outcome import Outcome
+from translation.gateway.extensions.backend_traffic_policy import port_settings
 from translation.gateway.extensions.standings import BACKEND_TRAFFIC_POLICY, policies_of
 from translation.upstreams.nodes import ListedNodes, Node, node, service_nodes
 from translation.upstreams.settings import decorator, default_body, discovery_body, for_port, settings_body
@@ -90,7 +91,7 @@ class _Found:
         self.draft = draft
         self._upstreams = upstreams
 
-    @lazy
+    @cached_property
     def listed(self) -> ListedNodes:
         """Its endpoints."""
         return ListedNodes(self.draft, self.service, self._upstreams)
@@ -123,15 +124,13 @@ class _Settings:
             return for_port(self.spec, port) if self.spec else None
         if not self._has_policies:
             return None
-        from translation.gateway.extensions.backend_traffic_policy import port_settings  # few Services have policies
-
         return port_settings(scope or Context(*self._context), self._key, self._names.get(port, ""))
 
-    @lazy
+    @cached_property
     def _has_policies(self) -> bool:
         return bool(policies_of(BACKEND_TRAFFIC_POLICY, self._key, self._view))
 
-    @lazy
+    @cached_property
     def _names(self) -> dict[int, str]:
         return {port.port: port.name for port in reversed(self._service.ports)} if self._service else {}
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -42,14 +39,9 @@ def run(
         apisix-ingress run --config config.yaml
         apisix-ingress run --kubeconfig ~/.kube/config --log-level debug
     """
-    # Imported modules are never garbage: without collections the imports take a tenth less time.
-    gc.disable()
-    with no_system_certificates():
-        from apisix_ingress.app import run_controller
+    from apisix_ingress.app import run_controller
     from apisix_ingress.settings import load_settings
 
-    gc.freeze()
-    gc.enable()
     overrides = {
         "kubernetes": {"kubeconfig": kubeconfig},
         "http": {"listen": http_listen},
@@ -62,23 +54,3 @@ def run(
     raise SystemExit(
         run_controller(settings, Path(manifests) if manifests else None, "" if config is None else str(config))
     )
-
-
-@contextmanager
-def no_system_certificates() -> Iterator[None]:
-    """Hide the system's CA certificates from OpenSSL, and from nothing else, while modules are imported.
-
-    aiohttp creates two TLS contexts at import, and OpenSSL parses every certificate for both: 45 ms of each start. No
-    request of the controller uses them: each connection has a context of its own. They would trust no server.
-    """
-    names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, os.devnull))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

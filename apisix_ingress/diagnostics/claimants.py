@@ -16,7 +16,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem_codes.table import CODES
 from apisix_ingress.state.world import World
 from translation.core.options import Options
-from translation.core.scope import why_left_out
+from translation.serving import why_left_out
 
 KINDS = kinds_with(MATCHER_INDEX)
 

@@ -14,7 +14,9 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, IngressClass
 from apisix_ingress.state.world import World
 from translation.core.options import ANY_CLASS, Options
-from translation.core.scope import INGRESS_CLASS_OF_ANY, in_scope, why_left_out, why_not_as_nginx, written_class
+from translation.core.scope import INGRESS_CLASS_OF_ANY, in_scope, written_class
+from translation.nginx.classes import why_not_as_nginx
+from translation.serving import why_left_out
 
 MOST_EXAMINED = 200
 """Objects that are examined for the reasons why they are not served: a cluster may have thousands of other classes."""

@@ -16,7 +16,8 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.view import View
 from apisix_ingress.webhook.checks.ignored_annotations import TrackedAnnotations, useless_annotations
 from translation.core.options import Options
-from translation.core.scope import CLASS_ANNOTATION, class_is_ours, in_scope, why_not_as_nginx
+from translation.core.scope import CLASS_ANNOTATION, class_is_ours, in_scope
+from translation.nginx.classes import why_not_as_nginx
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:

@@ -13,8 +13,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.core.scope import in_scope, written_class
-from translation.gateway.entry.listeners import parent_of
-from translation.gateway.entry.owned import is_our_class, our_gateway
+from translation.gateway.entry.owned import is_our_class, our_gateway, parent_of
 from translation.gateway.policies.backend_tls import ancestors_of
 
 NOT_CHECKED = "NotChecked"

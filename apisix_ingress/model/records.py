@@ -10,11 +10,11 @@ import contextlib
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical, list_in
 from apisix_ingress.model.keys import RecordKey, RecordKind
-from apisix_ingress.model.lazy import lazy
 from apisix_ingress.model.network.host_claims import EVERY_HOST, claimed_name, claimed_port
 from apisix_ingress.model.objects import Secret
 
@@ -90,7 +90,7 @@ class Record:
     secrets: tuple[Secret, ...] = field(default=(), repr=False)
     """The Secrets that its translation read, in that version: outputs mask their values in the body."""
 
-    @lazy
+    @cached_property
     def payload(self) -> bytes:
         """The bytes that are sent: canonical JSON."""
         return canonical(self.body)
@@ -103,22 +103,22 @@ class Record:
         except TypeError:
             return 0
 
-    @lazy
+    @cached_property
     def refs(self) -> frozenset[RecordKey]:
         """The records that this record references."""
         return frozenset(references(self.key.kind, self.body))
 
-    @lazy
+    @cached_property
     def takes(self) -> frozenset[tuple[str, str]]:
         """(plugin, credential) pairs that no other record of its kind may have; only kinds in `EXCLUSIVE`."""
         return taken(self.key.kind, self.body.get("plugins"))
 
-    @lazy
+    @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The hosts whose requests or handshakes it matches, see `hosts_of`."""
         return hosts_of(self.key.kind, self.body)
 
-    @lazy
+    @cached_property
     def digest(self) -> bytes:
         """The comparable form: equal to `comparable` of the gateway's body for this record."""
         try:

@@ -6,6 +6,8 @@ import heapq
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from cryptography import x509
+
 from apisix_ingress.state.desired import Desired
 
 SHOWN = 200
@@ -36,6 +38,4 @@ def _ends(desired: Desired) -> Iterator[tuple[float, tuple[str, str]]]:
 @lru_cache(maxsize=_KEPT)
 def _end(certificate: str) -> float:
     """Return when a certificate expires; it is valid PEM, because it is part of a record."""
-    from cryptography import x509  # import the library only if there are certificates
-
     return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc.timestamp()

@@ -22,21 +22,19 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 import orjson
+from aiohttp import web
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.secrets.redaction import escape, redact_text
+from apisix_ingress.observability.http_log import server_logger
 from apisix_ingress.observability.metrics import CONTENT_TYPE, Metrics
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
+from apisix_ingress.runtime.connections import Connections
 
-if TYPE_CHECKING:  # aiohttp's server is imported when serving begins, so that it does not delay the start
-    from aiohttp import web
-
-    from apisix_ingress.runtime.connections import Connections
-
-    _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 # Seconds for requests in flight when the server stops; every response here is computed immediately.
 _SHUTDOWN_TIMEOUT = 1.0
@@ -183,10 +181,6 @@ class HttpServer:
 
     async def serve(self) -> None:
         """Serve waiting and new connections until `stop`."""
-        from aiohttp import web
-
-        from apisix_ingress.observability.http_log import server_logger
-        from apisix_ingress.runtime.connections import Connections
 
         @web.middleware
         async def keep_open(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -279,8 +273,6 @@ class HttpServer:
         return _json({"status": "ok" if reason is None else reason}, 200 if reason is None else 500)
 
     async def _expose(self, _request: web.Request) -> web.Response:
-        from aiohttp import web
-
         return web.Response(body=await self._exposition.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
@@ -316,6 +308,4 @@ class Exposition:
 
 
 def _json(body: dict[str, object], status: int = 200) -> web.Response:
-    from aiohttp import web
-
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")

@@ -8,6 +8,7 @@ computed when they are scraped are set by hooks (`on_scrape`).
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
+from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics import Counter, Gauge, Histogram, MetricWrapperBase, Summary, disable_created_metrics
 from prometheus_client.registry import CollectorRegistry
 
@@ -339,8 +340,6 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return the text exposition, of type `CONTENT_TYPE`."""
-        from prometheus_client.exposition import generate_latest  # the import also loads HTTP servers
-
         for hook in self._scrape_hooks:
             hook()
         name = f"{NAMESPACE}_{_REQUESTS}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from apisix_ingress.model.admin_address import PUBLISHED_KEY, PUBLISHED_KEYS, is_exposed
 from apisix_ingress.settings import PRESETS, Settings
+from translation.plugins.policy import PLUGINS
 
 _PROTECTIONS = {
     "cross_namespace": "objects may use Secrets, Services and plugin configs of any namespace",
@@ -65,8 +66,6 @@ def _trusted(settings: Settings) -> Iterator[str]:
     kubernetes = settings.kubernetes
     if kubernetes.plugins == "all" or not kubernetes.trusted_plugins:
         return
-    from translation.plugins.policy import PLUGINS  # hundreds of rules, imported only if they are used
-
     for name in kubernetes.trusted_plugins:
         if name in PLUGINS:
             found = PLUGINS[name]

@@ -1,1 +1,1 @@
-"""Process setup that comes before other imports: standard streams and the allocator."""
+"""Process setup that comes before other imports: standard streams."""

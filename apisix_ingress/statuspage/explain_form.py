@@ -13,6 +13,7 @@ from apisix_ingress.diagnostics.claimants import candidates, claimant
 from apisix_ingress.diagnostics.wanted_certificates import missing_texts
 from apisix_ingress.errors import UsageError
 from apisix_ingress.explain.answer import CLOSED, Claimant, Unapplied
+from apisix_ingress.explain.report import explain
 from apisix_ingress.explain.request import ProbeRequest, parse_request
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -194,8 +195,6 @@ class _Known:
 
 
 def _explain(request: ProbeRequest, snapshot: Snapshot, known: _Known) -> JsonObject:
-    from apisix_ingress.explain.report import explain  # its regular expressions take time and memory at the start
-
     def owner_of(key: RecordKey) -> str:
         return str((snapshot.entries.get(key) or snapshot.kept[key]).owner)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from apisix_ingress import __version__
 from apisix_ingress.diagnostics.reports.migration import as_json, sections, summary_lines
@@ -12,9 +14,6 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.secrets.redaction import escape
 from apisix_ingress.statuspage.render import asset, render
 from translation.nginx.migration import MigrationReport
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 _TONES: Mapping[str, str] = {"exact": "good", "approximate": "warn", "refused": "bad", "no effect": "idle"}
 _NOT_CHECKED = ("Not read", "Not part of this report")
@@ -62,15 +61,11 @@ def _anchor(ingress: str) -> str:
 
 
 def _style() -> Markup:
-    from markupsafe import Markup
-
     return Markup(asset("page.css").decode())  # a file of this package
 
 
 def _marked(text: str) -> Markup:
     """Return a text in which parts between backticks are code."""
-    from markupsafe import Markup
-
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return Markup.escape(text)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import io
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from apisix_ingress.model.formats.yaml_output import print_yaml
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.statuspage.look import ICONS, KEYS, NAMES, ONE_OF, TITLES, arcs, favicon, relative, tone
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 ASSETS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
@@ -36,8 +33,6 @@ def render(template: str, **data: object) -> bytes:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # slow: imported with the first page
-
     environment = Environment(
         loader=PackageLoader("apisix_ingress.statuspage", "templates"),
         autoescape=True,
@@ -82,8 +77,6 @@ def record_link(kind: str, id_: str) -> str:
 
 def soft(text: str) -> Markup:
     """Return a text that may be broken after the separators of hosts, paths and names."""
-    from markupsafe import Markup, escape
-
     escaped = str(escape(text))
     for separator in _SEPARATORS:
         escaped = escaped.replace(separator, f"{separator}<wbr>")

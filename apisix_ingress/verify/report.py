@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.secrets.fields import is_secret_of_request
 from apisix_ingress.model.secrets.texts import without_credentials
@@ -130,8 +132,6 @@ def _group(group: Sequence[JsonObject], rounds: int) -> Iterator[str]:
 
 def page(document: JsonObject) -> str:
     """Return the report as one self-contained HTML page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     loader = PackageLoader("apisix_ingress.verify", "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -20,6 +20,7 @@ from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
 from apisix_ingress.kube.election.elector import LeaderElector
 from apisix_ingress.kube.election.interface import Election, LeaseOptions, NoElection
 from apisix_ingress.kube.informer.reflector import Reflector
+from apisix_ingress.kube.manifests.source import ManifestSource
 from apisix_ingress.kube.status.event_times import Failure, failing_since
 from apisix_ingress.kube.status.events import EventRecorder
 from apisix_ingress.kube.status.interface import GatewayLoad
@@ -300,8 +301,6 @@ class FileSource:
     """Objects from manifests in a folder, which is watched. There is a single process, and no status."""
 
     def __init__(self, folder: Path, parts: Parts) -> None:
-        from apisix_ingress.kube.manifests.source import ManifestSource  # few installations read files
-
         self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
         self._files.check()
         self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)

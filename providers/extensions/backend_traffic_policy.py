@@ -6,6 +6,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
 from translation.core.outcome import Outcome
+from translation.gateway.extensions.backend_traffic_policy import is_policy_of_ours, translate_backend_traffic_policy
 
 
 class BackendTrafficPolicyProvider(GatewayApiProvider):
@@ -15,12 +16,8 @@ class BackendTrafficPolicyProvider(GatewayApiProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the assessment of the policy."""
-        from translation.gateway.extensions.backend_traffic_policy import translate_backend_traffic_policy
-
         return translate_backend_traffic_policy(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether a policy applies to a Service."""
-        from translation.gateway.extensions.backend_traffic_policy import is_policy_of_ours
-
         return is_policy_of_ours(item, view, self._options)

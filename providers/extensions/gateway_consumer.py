@@ -6,6 +6,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
 from translation.core.outcome import Outcome
+from translation.gateway.extensions.gateway_consumer import is_consumer_of_ours, translate_gateway_consumer
 
 
 class GatewayConsumerProvider(GatewayApiProvider):
@@ -15,12 +16,8 @@ class GatewayConsumerProvider(GatewayApiProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the consumer."""
-        from translation.gateway.extensions.gateway_consumer import translate_gateway_consumer
-
         return translate_gateway_consumer(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether a Consumer names a Gateway of this controller."""
-        from translation.gateway.extensions.gateway_consumer import is_consumer_of_ours
-
         return is_consumer_of_ours(item, view, self._options)

@@ -6,6 +6,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
 from translation.core.outcome import Outcome
+from translation.gateway.extensions.l4_route_policy import is_policy_of_ours, translate_l4_route_policy
 
 
 class L4RoutePolicyProvider(GatewayApiProvider):
@@ -15,12 +16,8 @@ class L4RoutePolicyProvider(GatewayApiProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the assessment of the policy."""
-        from translation.gateway.extensions.l4_route_policy import translate_l4_route_policy
-
         return translate_l4_route_policy(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether a policy applies to an object of this controller."""
-        from translation.gateway.extensions.l4_route_policy import is_policy_of_ours
-
         return is_policy_of_ours(item, view, self._options)

@@ -6,6 +6,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
 from translation.core.outcome import Outcome
+from translation.gateway.policies.backend_tls import translate_backend_tls_policy
 
 
 class BackendTlsPolicyProvider(GatewayApiProvider):
@@ -15,8 +16,6 @@ class BackendTlsPolicyProvider(GatewayApiProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the assessment of the policy."""
-        from translation.gateway.policies.backend_tls import translate_backend_tls_policy
-
         return translate_backend_tls_policy(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:

@@ -12,6 +12,8 @@ from apisix_ingress.state.view import View
 from providers.core.base import Provider
 from providers.core.offload import is_large
 from translation.core.outcome import Outcome
+from translation.gateway.capabilities import is_pending
+from translation.gateway.entry.owned import has_parent_of_ours
 
 MANY = 64
 """Number of records of a route above which it is translated in a thread."""
@@ -26,8 +28,6 @@ class GatewayApiProvider(Provider[CustomObject]):
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Outcome:
         """Return the outcome of the translation for a key, before policies."""
-        from translation.gateway.capabilities import is_pending
-
         outcome = super().evaluate(key, item, view)
         if outcome.assessment is not None and is_pending(view):
             return outcome._replace(assessment=replace(outcome.assessment, is_pending=True))
@@ -58,6 +58,4 @@ class RouteProvider(GatewayApiProvider):
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether a route names a Gateway of this controller, or a ListenerSet of one."""
-        from translation.gateway.routes.attachment import has_parent_of_ours
-
         return has_parent_of_ours(item, view, self._options)

@@ -6,6 +6,8 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
 from translation.core.outcome import Outcome
+from translation.gateway.entry.gateway import translate_gateway
+from translation.gateway.entry.owned import is_our_gateway
 
 
 class GatewayProvider(GatewayApiProvider):
@@ -16,12 +18,8 @@ class GatewayProvider(GatewayApiProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the Gateway."""
-        from translation.gateway.entry.gateway import translate_gateway
-
         return translate_gateway(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether the class of a Gateway names this controller."""
-        from translation.gateway.entry.owned import is_our_gateway
-
         return is_our_gateway(item, view, self._options)

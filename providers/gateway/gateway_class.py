@@ -6,6 +6,8 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import GatewayApiProvider
 from translation.core.outcome import Outcome
+from translation.gateway.entry.gateway_class import translate_gateway_class
+from translation.gateway.entry.owned import is_our_class
 
 
 class GatewayClassProvider(GatewayApiProvider):
@@ -15,12 +17,8 @@ class GatewayClassProvider(GatewayApiProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the GatewayClass."""
-        from translation.gateway.entry.gateway_class import translate_gateway_class
-
         return translate_gateway_class(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
         """Return whether a GatewayClass names this controller."""
-        from translation.gateway.entry.owned import is_our_class
-
         return is_our_class(item, self._options)

@@ -6,6 +6,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import RouteProvider
 from translation.core.outcome import Outcome
+from translation.gateway.routes.http import translate_http_route
 
 
 class GrpcRouteProvider(RouteProvider):
@@ -15,6 +16,4 @@ class GrpcRouteProvider(RouteProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the GRPCRoute."""
-        from translation.gateway.routes.http import translate_http_route
-
         return translate_http_route(item, view, self._options)

@@ -6,6 +6,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.gateway.base import RouteProvider
 from translation.core.outcome import Outcome
+from translation.gateway.routes.streams import translate_stream_route
 
 
 class TcpRouteProvider(RouteProvider):
@@ -15,6 +16,4 @@ class TcpRouteProvider(RouteProvider):
 
     def translate(self, item: CustomObject, view: View) -> Outcome:
         """Return the records and the assessment of the TCPRoute."""
-        from translation.gateway.routes.streams import translate_stream_route
-
         return translate_stream_route(item, view, self._options)

@@ -9,6 +9,7 @@ from apisix_ingress.state.view import View
 from providers.core.base import Provider
 from providers.core.offload import LARGE, is_large
 from translation.core.outcome import NOT_SERVED, Outcome
+from translation.nginx.host import translate_host
 
 MANY = 8
 """Number of Ingresses of a host above which it is translated in a thread."""
@@ -27,8 +28,6 @@ class NginxHostProvider(Provider[CustomObject]):
         """Return the records of a host."""
         if self._options.nginx is None:
             return NOT_SERVED
-        from translation.nginx.host import translate_host
-
         return translate_host(key.name, view, self._options, self._options.nginx)
 
     def takes_long(self, key: ObjectKey) -> bool:

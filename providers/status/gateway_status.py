@@ -22,6 +22,9 @@ from providers.status.conditions import Conditions
 from providers.status.status_addresses import Addresses
 from translation.core.options import Options
 from translation.core.scope import in_scope
+from translation.gateway.entry.owned import has_parent_of_ours
+from translation.gateway.routes.attachment import is_elsewhere
+from translation.gateway.statuses import ENTRIES, ROUTE_KINDS, Moment, status_change
 
 
 class GatewayStatus:
@@ -48,9 +51,6 @@ class GatewayStatus:
             status: The current status in the API server.
             now: Transition time (RFC 3339) of conditions that change.
         """
-        from translation.gateway.routes.attachment import is_elsewhere
-        from translation.gateway.statuses import Moment, status_change
-
         report, view = self._world.reports.get(key), self._world.view()
         assessment: Assessment | None = None
         if report is None:
@@ -74,9 +74,6 @@ class GatewayStatus:
 
         It may also be one that was not translated yet.
         """
-        from translation.gateway.routes.attachment import has_parent_of_ours
-        from translation.gateway.statuses import ENTRIES, ROUTE_KINDS
-
         item = view.get(CustomObject, key)
         if item is None or key.kind not in ENTRIES or not in_scope(key.namespace, view, self._options):
             return False

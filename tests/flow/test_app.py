@@ -5,7 +5,6 @@ In every case, it converges, nothing is deleted by mistake, and `run` leaves not
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -34,24 +33,6 @@ async def test_objects_become_records_and_the_lease_is_released(
     assert (nodes(gateway), app.deletes) == (["10.244.1.1"], [])
     assert {agent for agent in gateway.agents if holder in agent} == gateway.agents
     assert [lease["spec"]["holderIdentity"] for lease in server.all("leases")] == [""]
-
-
-async def test_objects_are_frozen_while_they_are_loaded(
-    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ready: list[bool] = []
-
-    def freeze() -> None:
-        ready.append(app.controller.state.ready.is_set())
-
-    monkeypatch.setattr("apisix_ingress.app.gc", SimpleNamespace(freeze=freeze, set_threshold=lambda *_: None))
-    monkeypatch.setattr("apisix_ingress.app.FREEZE_SECONDS", 0.0)
-    monkeypatch.setattr("apisix_ingress.app.FREEZE_OBJECTS", 1)
-    names = put_world(server)
-    async with running(server, gateway, tmp_path) as app:
-        await app.until_served(*names)
-    assert (ready[0], ready[-1]) == (False, True)
-    assert len(ready) <= 2 * len(names) + 20  # without new objects, nothing is frozen
 
 
 @pytest.mark.parametrize(("is_gateway_listed", "seconds"), [(True, 60.0), (False, 60.0), (False, 0.0)])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.lazy import lazy
 from apisix_ingress.model.network.host_claims import MOST_NAMES, has_too_many
 from apisix_ingress.model.objects import CustomObject, Meta
 from apisix_ingress.model.records import NO_NAMES, Record, references
@@ -49,7 +49,7 @@ class Builder(Context):
         self._meant: dict[RecordKey, str] = {}
         self._entries = 0
 
-    @lazy
+    @cached_property
     def owners(self) -> HostOwners:
         """The owners of hosts."""
         return HostOwners(self.view, self.options)

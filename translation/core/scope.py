@@ -7,12 +7,10 @@ The class rules are those of 1.8 (v1-behaviour.md §2.8, §6.2), extended by Ing
 from __future__ import annotations
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import DEFAULT_CLASS
 from apisix_ingress.model.objects import CustomObject, IngressClass, KubeObject, Namespace
 from apisix_ingress.state.view import View
 from translation.core.options import ANY_CLASS, Options
-from translation.nginx.options import CONTROLLER, INGRESS_CLASS
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 INGRESS_CLASS_OF_ANY = "apisix"
@@ -22,42 +20,6 @@ INGRESS_CLASS_OF_ANY = "apisix"
 def is_ours(obj: KubeObject, view: View, options: Options) -> bool:
     """Return whether this controller translates an object; the provider handles a withdrawn one."""
     return in_scope(obj.meta.namespace, view, options) and class_is_ours(obj, view, options)
-
-
-def why_left_out(obj: CustomObject, view: View, options: Options) -> str:
-    """Return the reason why an object is not served, for messages; empty if it is."""
-    if not in_scope(obj.meta.namespace, view, options):
-        return "its namespace is not selected"
-    if obj.meta.kind in GATEWAY_KINDS:
-        from translation.gateway.serving import JUDGED, why_not_served  # only where there are such objects
-
-        return why_not_served(obj, view, options) if obj.meta.kind in JUDGED else ""
-    if class_is_ours(obj, view, options):
-        return ""
-    if (why := why_not_as_nginx(obj, view, options)) is not None:
-        return why
-    name = written_class(obj)
-    return f"ingress class {name} is served by another controller" if name else "it has no class"
-
-
-def why_not_as_nginx(obj: CustomObject, view: View, options: Options) -> str | None:
-    """Return why an Ingress for ingress-nginx is not served; empty if it is, None if it is not for ingress-nginx."""
-    if obj.meta.kind != "Ingress":
-        return None
-    if options.nginx is not None:
-        from translation.nginx.sources import class_is_nginx  # only where such Ingresses are served
-
-        if class_is_nginx(obj, view, options.nginx):
-            return ""
-    name = written_class(obj)
-    found = view.get(IngressClass, ObjectKey("IngressClass", "", name))
-    if (found.controller != CONTROLLER) if found else (name != INGRESS_CLASS):
-        return None
-    if options.nginx is None:
-        return f"ingress class {name} belongs to ingress-nginx: set ingress_nginx.enabled to true to serve it"
-    if found is None and CLASS_ANNOTATION not in obj.meta.annotations:
-        return f"IngressClass {name} does not exist: create it with spec.controller {options.nginx.controller_class}"
-    return None
 
 
 def written_class(obj: CustomObject) -> str:

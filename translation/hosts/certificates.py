@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from apisix_ingress.model.formats.certificates import dns_names, read_chain
 from apisix_ingress.model.formats.hashed_cache import kept_by_digest
@@ -17,11 +21,6 @@ from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import Secret
 from apisix_ingress.model.record_owner import client_labels
 from translation.core.context import Context
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-
-# cryptography is imported with the first certificate: it is a twentieth of the import time.
 
 _FORMATS = (("cert", "key"), ("tls.crt", "tls.key"))
 """Keys of a Secret: the keys of APISIX take precedence over those of Kubernetes (v1-behaviour.md §2.9)."""
@@ -86,10 +85,6 @@ _MOST_BITS_OF_EXPONENT = 64
 @kept_by_digest(_CHECKS_KEPT)
 def check_pair(certificate: bytes, key: bytes) -> str:
     """Return what is wrong with a pair, as the end of a sentence that begins with the Secret; empty if it is valid."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-
     try:
         leaf = read_chain(certificate)[0]
         dns_names(leaf)
@@ -133,8 +128,6 @@ def _is_plain(key: RSAPrivateKey) -> bool:
 
 def fingerprint_of(certificate: str) -> str:
     """Return the SHA-256 of the first certificate of a chain, which has been parsed before."""
-    from cryptography.hazmat.primitives.hashes import SHA256
-
     return read_chain(certificate.encode())[0].fingerprint(SHA256()).hex()
 
 

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from cryptography import x509
+
 from apisix_ingress.model.formats.certificates import extension_of, read_chain
 from apisix_ingress.model.formats.hashed_cache import kept_by_digest
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -18,6 +20,7 @@ from apisix_ingress.model.network.tls_hosts import TlsEntry, tls_entries
 from apisix_ingress.model.objects import CustomObject, Secret
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
+from crds.v2.tls import ApisixTlsSpec
 from translation.core.context import Context
 from translation.core.options import Options
 from translation.hosts.certificates import fingerprint_of, key_pair, names_of
@@ -79,8 +82,6 @@ def client_body(scope: Context, client: ClientAuthentication | None) -> JsonObje
 
 
 def _tls_body(scope: Context, obj: CustomObject) -> JsonObject | None:
-    from crds.v2.tls import ApisixTlsSpec  # not needed in clusters without ApisixTlses
-
     try:
         spec = parse_spec(ApisixTlsSpec, obj.spec)
     except SpecError:
@@ -135,8 +136,6 @@ def _may_issue(certificate: Certificate) -> bool:
     Raises:
         ValueError: A part of it cannot be read.
     """
-    from cryptography import x509
-
     if certificate.issuer == certificate.subject:
         return True
     constraints = extension_of(certificate, x509.BasicConstraints)

@@ -40,7 +40,9 @@ from apisix_ingress.state.holds import Hold
 from apisix_ingress.state.store import TOP
 from apisix_ingress.state.view import View, oldest
 from translation.core.options import Options
-from translation.core.scope import is_ours, why_left_out
+from translation.core.scope import in_scope, is_ours
+from translation.gateway.entry.owned import has_parent_of_ours, is_our_gateway, our_gateway, parent_of
+from translation.nginx.classes import is_served
 
 NOT_OWNED = "HostNotOwned"
 
@@ -261,20 +263,17 @@ class HostOwners:
         view, options = self._view, self._options
         if item.meta.kind == "ListenerSet":
             return self._leads_to_ours(item)
+        if item.meta.kind == "Gateway":
+            return is_our_gateway(item, view, options)
         if item.meta.kind in GATEWAY_KINDS:
-            return not why_left_out(item, view, options)
+            return in_scope(item.meta.namespace, view, options) and has_parent_of_ours(item, view, options)
         if is_ours(item, view, options):
             return True
         if options.nginx is None:
             return False
-        from translation.nginx.sources import is_served  # only where such Ingresses are served
-
         return is_served(item, view, options, options.nginx)
 
     def _leads_to_ours(self, listener_set: CustomObject) -> bool:
-        from translation.gateway.entry.listeners import parent_of  # only where there are such objects
-        from translation.gateway.entry.owned import our_gateway
-
         parent = parent_of(listener_set)
         return parent is not None and our_gateway(parent, self._view, self._options) is not None
 

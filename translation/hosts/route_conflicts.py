@@ -23,6 +23,7 @@ from apisix_ingress.state.store import TOP
 from apisix_ingress.state.view import View, oldest
 from translation.core.builder import Builder
 from translation.core.scope import in_scope, is_ours
+from translation.gateway.entry.owned import has_parent_of_ours
 from translation.gateway.extensions.standings import HTTP_ROUTE_POLICY, HTTP_ROUTE_POLICY_TARGETS, policies_of
 
 _KINDS = kinds_with(MATCHER_INDEX)
@@ -94,8 +95,6 @@ class RouteConflicts:
         view, options = self._draft.view, self._draft.options
         if item.meta.kind not in GATEWAY_KINDS:
             return is_ours(item, view, options) and not _has_policies(item, view)
-        from translation.gateway.routes.attachment import has_parent_of_ours  # only where there are such routes
-
         served = in_scope(item.meta.namespace, view, options) and has_parent_of_ours(item, view, options)
         return served and not _has_policies(item, view)
 

@@ -9,6 +9,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
 from translation.hosts.certificates import KeyPair
 
 _NAME = "Kubernetes Ingress Controller Fake Certificate"
@@ -18,13 +25,6 @@ _HOST = "ingress.local"
 @lru_cache(maxsize=4)
 def fake_pair(seed: bytes) -> KeyPair:
     """Return a self-signed certificate and its key; equal seeds give identical bytes."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-    from cryptography.x509.oid import NameOID
-
     number = int.from_bytes(HKDF(hashes.SHA256(), 40, salt=None, info=_NAME.encode()).derive(seed or b"-"), "big")
     key = ec.derive_private_key(number % (2**255) + 1, ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _NAME)])

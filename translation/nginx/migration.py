@@ -15,6 +15,7 @@ from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.scope import class_is_ours, written_class
+from translation.nginx.classes import is_served
 from translation.nginx.effects.protection.required_objects import Closing, closings
 from translation.nginx.ingress import annotation_path, findings_of, refusals
 from translation.nginx.missing_backends import missing_backends
@@ -22,13 +23,7 @@ from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of, parsed
 from translation.nginx.servers import build_server
 from translation.nginx.snippets.suggestions import Scope, suggestions
-from translation.nginx.sources import (
-    Source,
-    is_served,
-    read_config,
-    source_of,
-    sources_of_host,
-)
+from translation.nginx.sources import Source, read_config, source_of, sources_of_host
 from translation.nginx.tables.annotations import SNIPPETS, TABLE
 from translation.nginx.tables.findings import Finding
 from translation.nginx.tables.verdicts import RANKS, Level, Verdict

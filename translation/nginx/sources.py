@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.keys import IndexKey
 from apisix_ingress.model.kinds.indexes import (
     EVERY_SERVER,
     NGINX_AFFINITY_INDEX,
@@ -15,12 +15,12 @@ from apisix_ingress.model.kinds.indexes import (
     NGINX_HOST_INDEX,
     NGINX_SERVICE_INDEX,
 )
-from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass, Meta
+from apisix_ingress.model.objects import ConfigMap, CustomObject, Meta
 from apisix_ingress.state.view import View, oldest_seconds
 from translation.core.options import Options
-from translation.core.scope import CLASS_ANNOTATION, class_is_ours, class_of, in_scope
 from translation.hosts.host_owners import HostOwners
 from translation.ingress_spec import IngressSpec, Path, ServiceBackend
+from translation.nginx.classes import is_served
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.parsing import host_of, parsed
 from translation.nginx.tables.config_map import Config
@@ -87,27 +87,6 @@ def read_config(view: View, options: NginxOptions) -> Config:
     """Return the current ConfigMap, or the defaults."""
     found = view.get(ConfigMap, options.config_map) if options.config_map else None
     return Config(found.data if found else {})
-
-
-def class_is_nginx(obj: CustomObject, view: View, options: NginxOptions) -> bool:
-    """Return whether the class of an Ingress is one that ingress-nginx serves."""
-    annotated = obj.meta.annotations.get(CLASS_ANNOTATION)
-    if annotated:
-        return annotated == options.ingress_class
-    name = class_of(obj)
-    if not name:
-        return options.watch_without_class
-    found = view.get(IngressClass, ObjectKey("IngressClass", "", name))
-    return found is not None and found.controller == options.controller_class
-
-
-def is_served(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> bool:
-    """Return whether an Ingress is for ingress-nginx and in a watched namespace; Ingresses of our own class are not."""
-    if item.meta.kind != "Ingress":
-        return False
-    if not class_is_nginx(item, view, nginx) or not in_scope(item.meta.namespace, view, options):
-        return False
-    return not class_is_ours(item, view, options)
 
 
 def sources_of_host(view: View, options: Options, nginx: NginxOptions, host: str) -> list[Source]:

@@ -14,6 +14,7 @@ from apisix_ingress.model.objects import Secret
 from translation.core.context import Context
 from translation.core.text_checks import check_secret
 from translation.plugins.code import check_code
+from translation.plugins.policy import judge
 
 if TYPE_CHECKING:
     from crds.v2.common import Plugin
@@ -54,8 +55,6 @@ def review(scope: Context, name: str, config: JsonObject, path: str, config_path
     # Global rules affect every team: RBAC decides who may write them.
     if scope.options.plugins == "all" or scope.kind == "ApisixGlobalRule":
         return config
-    from translation.plugins.policy import judge  # hundreds of rules, imported only if they are used
-
     return judge(scope, name, config, path, config_path)
 
 

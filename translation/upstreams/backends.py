@@ -6,7 +6,7 @@ change of endpoints does not translate routes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey
@@ -14,16 +14,14 @@ from apisix_ingress.model.names import Granularity
 from apisix_ingress.model.objects import CustomObject, Service
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from crds import SpecError, parse_spec
+from crds.v2.route import UpstreamReference
+from crds.v2.upstream import ApisixUpstreamSpec
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.scope import class_is_ours
 from translation.core.text_checks import check_spec
 from translation.upstreams.external import check_external_name, external_body, is_external
 from translation.upstreams.settings import decorator, for_port, port_paths, settings_body
-
-if TYPE_CHECKING:
-    from crds.v2.route import UpstreamReference
-    from crds.v2.upstream import ApisixUpstreamSpec
 
 
 class Backend(NamedTuple):
@@ -158,8 +156,6 @@ def claim_external(draft: Builder, reference: UpstreamReference, path: str) -> s
 
 def _judged(draft: Builder, obj: CustomObject) -> Context:
     """Return the mistakes of an ApisixUpstream that is used for external nodes."""
-    from crds.v2.upstream import ApisixUpstreamSpec  # not needed in clusters without ApisixUpstreams
-
     scope = draft.within(obj.meta.kind, obj.meta.namespace)
     check_spec(scope, obj.spec)
     try:

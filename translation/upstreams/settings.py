@@ -7,7 +7,6 @@ upstream. Source of the mapping: v1-behaviour.md §2.7; the limits are those of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
@@ -15,6 +14,19 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
+from crds.v2.common import SecretLocation
+from crds.v2.upstream import (
+    ActiveCheck,
+    ActiveHealthy,
+    ActiveUnhealthy,
+    ApisixUpstreamSpec,
+    Discovery,
+    HealthCheck,
+    Healthy,
+    PassiveCheck,
+    Unhealthy,
+    UpstreamSettings,
+)
 from translation.addresses.destinations import is_in_cluster
 from translation.addresses.host_policy import BY_PRESET
 from translation.addresses.policy import check_address
@@ -25,21 +37,6 @@ from translation.core.scope import class_is_ours
 from translation.core.text_checks import check_spec
 from translation.hosts.certificates import foreign_labels, key_pair
 from translation.plugins.configs import present
-
-if TYPE_CHECKING:
-    from crds.v2.common import SecretLocation
-    from crds.v2.upstream import (
-        ActiveCheck,
-        ActiveHealthy,
-        ActiveUnhealthy,
-        ApisixUpstreamSpec,
-        Discovery,
-        HealthCheck,
-        Healthy,
-        PassiveCheck,
-        Unhealthy,
-        UpstreamSettings,
-    )
 
 _HEADER = ValuePattern(r"[a-zA-Z0-9_-]+"), "use letters, digits, - and _"
 
@@ -77,8 +74,6 @@ def decorator(
     found = view.get(CustomObject, key)
     if found is None or not class_is_ours(found, view, options):
         return None
-    from crds.v2.upstream import ApisixUpstreamSpec  # not needed in clusters without ApisixUpstreams
-
     scope = Context(key.kind, key.namespace, view, options)
     check_spec(scope, found.spec)
     try:
@@ -115,8 +110,6 @@ def _laid_over(spec: ApisixUpstreamSpec, level: UpstreamSettings) -> UpstreamSet
 
 
 def _given(level: UpstreamSettings) -> dict[str, object]:
-    from crds.v2.upstream import UpstreamSettings  # imported with the first object that has any
-
     fields = level.model_fields_set & UpstreamSettings.model_fields.keys()
     return {name: value for name in fields if (value := getattr(level, name)) not in _UNSET}
 

@@ -28,7 +28,7 @@ from crds import KINDS
 from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
-from translation.core.scope import why_left_out
+from translation.serving import why_left_out
 
 HIDDEN = "[private key hidden: --show-secrets]"
 

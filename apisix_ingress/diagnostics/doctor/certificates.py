@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
@@ -85,8 +86,6 @@ def _without_ca(what: str, hook: JsonObject) -> Check:
 
 
 def _certificates(hook: JsonObject) -> list[x509.Certificate]:
-    import base64
-
     try:
         content = base64.b64decode(str((hook.get("clientConfig") or {}).get("caBundle") or ""))
         return read_chain(content)

@@ -11,6 +11,7 @@ from apisix_ingress.errors import KubeError, KubeNotFound
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.model.json import FrozenJson, JsonObject, list_in, mapping_in
 from apisix_ingress.settings import IngressNginxSettings, Settings
+from translation.nginx.sources import read_config
 
 _NAMESPACE = "ingress-nginx"
 """Where ingress-nginx runs unless the setting config_map says otherwise."""
@@ -200,8 +201,6 @@ def _owners(inventory: Inventory) -> Check:
 
 def _addresses(settings: Settings, found: Found, inventory: Inventory) -> Iterator[Check]:
     """Yield whether gateways see the addresses of clients as ingress-nginx does."""
-    from translation.nginx.sources import read_config
-
     nginx = inventory.options.nginx
     config = read_config(inventory.world.view(), nginx) if nginx else None
     if config and config.text("use-proxy-protocol") == "true":

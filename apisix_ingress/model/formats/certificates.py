@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from cryptography import x509
+
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, ExtensionType
 
@@ -20,8 +22,6 @@ def read_chain(text: bytes) -> list[Certificate]:
     Raises:
         ValueError: It contains no certificate, or one that cannot be read.
     """
-    from cryptography import x509  # only if there are certificates
-
     try:
         return x509.load_pem_x509_certificates(text)
     except x509.InvalidVersion as error:
@@ -34,8 +34,6 @@ def extension_of(certificate: Certificate, kind: type[E]) -> E | None:
     Raises:
         ValueError: One of its extensions cannot be read.
     """
-    from cryptography import x509
-
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
@@ -50,7 +48,5 @@ def dns_names(certificate: Certificate) -> list[str]:
     Raises:
         ValueError: One of its extensions cannot be read.
     """
-    from cryptography import x509
-
     names = extension_of(certificate, x509.SubjectAlternativeName)
     return sorted(names.get_values_for_type(x509.DNSName)) if names else []

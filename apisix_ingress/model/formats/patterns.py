@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import re2
 import regex
-
-from apisix_ingress.model.lazy import lazy
 
 LONGEST_VALUE = 4096
 """Maximum length of a value that a pattern accepts, unless the pattern states another one; in characters."""
@@ -299,7 +298,7 @@ class GuardedPattern:
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
 
-    @lazy
+    @cached_property
     def _compiled(self) -> regex.Pattern[str]:
         return regex.compile(self._pattern)
 

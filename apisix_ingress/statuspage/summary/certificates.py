@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from cryptography.x509.oid import NameOID
+
 from apisix_ingress.model.formats.certificates import read_chain
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.tasks import in_turns
@@ -118,8 +120,6 @@ def _contents(text: str) -> Contents | None:
 
 
 def _name(name: x509.Name) -> str:
-    from cryptography.x509.oid import NameOID
-
     texts = (str(each.value) for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME) for each in _of(name, oid))
     return next((text for text in texts if text), "")
 

@@ -20,6 +20,7 @@ from apisix_ingress.state.world import World
 from apisix_ingress.webhook.checks import gateway_objects
 from apisix_ingress.webhook.checks.certificate_hosts import host_conflicts, taken_hosts
 from apisix_ingress.webhook.checks.ignored_annotations import TrackedAnnotations, useless_annotations
+from apisix_ingress.webhook.checks.nginx_ingress import nginx_warnings
 from apisix_ingress.webhook.overlay import OverlayView
 from apisix_ingress.webhook.review import ALLOWED, Review, Verdict, mapping
 from apisix_ingress.webhook.schemas.plugin_configs import Books, check_plugins, plugin_uses
@@ -133,8 +134,6 @@ class Checks:
         """Return the warnings about an Ingress of ingress-nginx, which is never denied."""
         if old is not None and _unchanged(item, old):
             return ()
-        from apisix_ingress.webhook.checks.nginx_ingress import nginx_warnings
-
         return tuple(nginx_warnings(item, view, self.options, shows_others=self.shows_others))
 
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:

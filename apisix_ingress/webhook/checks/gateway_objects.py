@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.webhook.overlay import OverlayView
 from translation.core.options import Options
-from translation.core.scope import why_left_out
-from translation.gateway.serving import JUDGED, translate_served
 from translation.policies import fold
+from translation.serving import JUDGED, translate_served, why_left_out
 
 CHECKED = JUDGED
 """Kinds that are checked."""

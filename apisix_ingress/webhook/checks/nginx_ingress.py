@@ -13,10 +13,11 @@ from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.ingress_spec import IngressSpec, parse_ingress
+from translation.nginx.classes import is_served
 from translation.nginx.ingress import judge_ingress
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of, values_of
-from translation.nginx.sources import is_served, sources_of_host
+from translation.nginx.sources import sources_of_host
 
 _LITERAL = ValuePattern(r"/[A-Za-z0-9._/-]*")
 """The Exact and Prefix paths that ingress-nginx accepts (strict-validate-path-type)."""

@@ -15,8 +15,8 @@ from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.entry.acceptance import refusal_of
 from translation.gateway.entry.gateway import assess_listeners, report_listeners
-from translation.gateway.entry.listeners import entry_of, parent_of
-from translation.gateway.entry.owned import our_gateway
+from translation.gateway.entry.listeners import entry_of
+from translation.gateway.entry.owned import our_gateway, parent_of
 from translation.gateway.parsing import spec_of
 
 

@@ -26,7 +26,7 @@ from crds.gateway.common import GATEWAY_GROUP
 from crds.gateway.gateways import AllowedRoutes, GatewaySpec, ListenerSetSpec, ListenerSpec, ListenerTls
 from translation.core.options import Options
 from translation.gateway.capabilities import PASSTHROUGH, can
-from translation.gateway.entry.owned import allows_namespace
+from translation.gateway.entry.owned import allows_namespace, parent_of
 from translation.gateway.hostnames import covers
 from translation.gateway.ownership import GatewayHosts
 from translation.gateway.parsing import spec_of
@@ -220,17 +220,6 @@ def entry_of(gateway: CustomObject, view: View, options: Options, owners: HostOw
 def gateway_port(listener: Listener, options: Options) -> int:
     """Return the port at which gateways receive the connections of a TCP or UDP listener."""
     return options.listener_ports.get(listener.port, listener.port)
-
-
-def parent_of(listener_set: CustomObject) -> ObjectKey | None:
-    """Return the Gateway that a ListenerSet names as its parent; None if its parent is not a Gateway."""
-    try:
-        parent = spec_of(listener_set, ListenerSetSpec).parent_ref
-    except SpecError:
-        return None
-    if (parent.group, parent.kind) != (GATEWAY_GROUP, "Gateway"):
-        return None
-    return ObjectKey("Gateway", parent.namespace or listener_set.meta.namespace, parent.name)
 
 
 def _claiming(gateway: ObjectKey, view: View) -> Sequence[CustomObject]:

@@ -7,12 +7,13 @@ ApisixUpstream with the name of the Service takes precedence over all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, Service, why_first
 from apisix_ingress.state.view import View
 from crds import SpecError
+from crds.v1alpha1.traffic import BackendTrafficPolicySpec
+from crds.v2.upstream import UpstreamSettings
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.options import Options
@@ -30,10 +31,6 @@ from translation.gateway.extensions.standings import (
 )
 from translation.gateway.parsing import spec_of
 from translation.upstreams.settings import settings_body
-
-if TYPE_CHECKING:
-    from crds.v1alpha1.traffic import BackendTrafficPolicySpec
-    from crds.v2.upstream import UpstreamSettings
 
 
 def port_settings(scope: Context, service: ObjectKey, port: str) -> UpstreamSettings | None:
@@ -53,8 +50,6 @@ def port_settings(scope: Context, service: ObjectKey, port: str) -> UpstreamSett
 
 
 def _read(policy: CustomObject, scope: Context) -> BackendTrafficPolicySpec | None:
-    from crds.v1alpha1.traffic import BackendTrafficPolicySpec  # few clusters have policies
-
     check_spec(scope, policy.spec)
     try:
         return spec_of(policy, BackendTrafficPolicySpec)

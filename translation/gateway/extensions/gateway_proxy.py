@@ -14,6 +14,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
 from crds.gateway.gateways import GatewaySpec
+from crds.v1alpha1.extensions import GatewayProxySpec
 from translation.gateway.parsing import spec_of
 
 _GROUP, _KIND = "apisix.apache.org", "GatewayProxy"
@@ -42,8 +43,6 @@ def proxy_of(gateway: ObjectKey, spec: GatewaySpec, view: View) -> Parameters:
     found = view.get(CustomObject, key)
     if found is None:
         return Parameters(f"{key} does not exist; create it or remove the reference")
-    from crds.v1alpha1.extensions import GatewayProxySpec  # few Gateways have parameters
-
     try:
         proxy = spec_of(found, GatewayProxySpec)
     except SpecError as error:

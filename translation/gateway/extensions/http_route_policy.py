@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, why_first
 from apisix_ingress.state.view import View
 from crds import SpecError
+from crds.v1alpha1.policies import HttpRoutePolicySpec
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.core.scope import is_ours
 from translation.core.text_checks import check_object, check_spec
+from translation.gateway.entry.owned import gateways_of
 from translation.gateway.extensions.standings import (
     HTTP_ROUTE_POLICY,
     HTTP_ROUTE_POLICY_TARGETS,
@@ -29,10 +31,6 @@ from translation.gateway.extensions.standings import (
     sections_of,
 )
 from translation.gateway.parsing import spec_of
-from translation.gateway.routes.attachment import gateways_of
-
-if TYPE_CHECKING:
-    from crds.v1alpha1.policies import HttpRoutePolicySpec
 
 
 @dataclass(slots=True)
@@ -124,8 +122,6 @@ def _conflict(policy: CustomObject, winner: CustomObject) -> Standing:
 
 
 def _read(policy: CustomObject, scope: Context) -> HttpRoutePolicySpec | None:
-    from crds.v1alpha1.policies import HttpRoutePolicySpec  # few clusters have policies
-
     check_spec(scope, policy.spec)
     try:
         spec = spec_of(policy, HttpRoutePolicySpec)

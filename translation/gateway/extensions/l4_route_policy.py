@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, why_first
 from apisix_ingress.state.view import View
 from crds import SpecError
+from crds.v1alpha1.policies import L4RoutePolicySpec
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object, check_spec
+from translation.gateway.entry.owned import gateways_of
 from translation.gateway.extensions.standings import Standing, assessed_policy, named_targets, policies_of
 from translation.gateway.parsing import spec_of
-from translation.gateway.routes.attachment import gateways_of
 from translation.plugins.configs import Plugins, translate_plugins
-
-if TYPE_CHECKING:
-    from crds.v1alpha1.policies import L4RoutePolicySpec
 
 KIND = "L4RoutePolicy"
 TARGETS = ("TCPRoute", "UDPRoute", "TLSRoute")
@@ -43,8 +40,6 @@ def _plugins(policy: CustomObject, scope: Context) -> Plugins:
 
 
 def _read(policy: CustomObject, scope: Context) -> L4RoutePolicySpec | None:
-    from crds.v1alpha1.policies import L4RoutePolicySpec  # few clusters have policies
-
     check_spec(scope, policy.spec)
     try:
         spec = spec_of(policy, L4RoutePolicySpec)

@@ -26,8 +26,8 @@ from translation.core.outcome import Outcome
 from translation.core.text_checks import check_object
 from translation.gateway.capabilities import VERIFICATION, can
 from translation.gateway.entry.certificates import Unresolved, ca_of
+from translation.gateway.entry.owned import gateways_of
 from translation.gateway.parsing import spec_of
-from translation.gateway.routes.attachment import gateways_of
 
 KIND = "BackendTLSPolicy"
 

@@ -13,7 +13,7 @@ from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
-from crds.gateway.common import GATEWAY_GROUP, ParentReference
+from crds.gateway.common import ParentReference
 from crds.gateway.gateways import GatewaySpec
 from crds.gateway.routes import RouteSpec
 from translation.core.builder import Builder
@@ -22,8 +22,8 @@ from translation.core.scope import in_scope
 from translation.gateway.entry.acceptance import refusal_of
 from translation.gateway.entry.addresses import address_of
 from translation.gateway.entry.client_verification import verification_of
-from translation.gateway.entry.listeners import Entry, Listener, entry_of, gateway_port, parent_of
-from translation.gateway.entry.owned import allows_namespace, our_gateway
+from translation.gateway.entry.listeners import Entry, Listener, entry_of, gateway_port
+from translation.gateway.entry.owned import allows_namespace, gateway_of, parent_of
 from translation.gateway.hostnames import intersection, shared_hosts
 from translation.gateway.parsing import spec_of
 from translation.hosts.host_owners import NOT_OWNED
@@ -83,24 +83,6 @@ def parents_of(draft: Builder, obj: CustomObject, spec: RouteSpec) -> tuple[Pare
     return tuple(each for each in found if each is not None)
 
 
-def has_parent_of_ours(obj: CustomObject, view: View, options: Options) -> bool:
-    """Return whether a route, which may be one that cannot be read, names a Gateway of ours."""
-    return next(gateways_of(obj, view, options), None) is not None
-
-
-def gateways_of(obj: CustomObject, view: View, options: Options) -> Iterator[ObjectKey]:
-    """Yield the Gateways of ours that a route names, itself or by a ListenerSet; the route may be invalid."""
-    for each in map(mapping_in, list_in(obj.spec.get("parentRefs"))):
-        kind, name = each.get("kind", "Gateway"), each.get("name")
-        namespace = each.get("namespace") or obj.meta.namespace
-        if isinstance(name, str) and isinstance(kind, str) and isinstance(namespace, str):
-            reference = ParentReference.model_construct(
-                group=each.get("group", GATEWAY_GROUP), kind=kind, namespace=namespace, name=name
-            )
-            if (found := _gateway(obj, reference, view, options)) is not None:
-                yield found[0].meta.key
-
-
 def is_elsewhere(reference: Mapping[str, Any], namespace: str, view: View, options: Options) -> bool:
     """Return whether a parentRef leads to a namespace that this installation does not serve, but another one may.
 
@@ -120,26 +102,11 @@ def is_elsewhere(reference: Mapping[str, Any], namespace: str, view: View, optio
     return gateway is not None and not in_scope(gateway.namespace, view, options)
 
 
-def _gateway(
-    obj: CustomObject, reference: ParentReference, view: View, options: Options
-) -> tuple[CustomObject, ObjectKey] | None:
-    """Return the Gateway of this controller that a reference leads to, and the object that it names."""
-    if reference.group != GATEWAY_GROUP or reference.kind not in ("Gateway", "ListenerSet"):
-        return None
-    key = ObjectKey(reference.kind, reference.namespace or obj.meta.namespace, reference.name)
-    gateway: ObjectKey | None = key
-    if key.kind == "ListenerSet":
-        found = view.get(CustomObject, key)
-        gateway = parent_of(found) if found is not None else None
-    ours = our_gateway(gateway, view, options) if gateway is not None else None
-    return (ours, key) if ours is not None else None
-
-
 def _parent(
     draft: Builder, obj: CustomObject, spec: RouteSpec, reference: ParentReference, raw: Mapping[str, Any]
 ) -> Parent | None:
     view, options = draft.view, draft.options
-    found = _gateway(obj, reference, view, options)
+    found = gateway_of(obj, reference, view, options)
     if found is None:
         return None
     gateway, owner = found

@@ -27,31 +27,6 @@ def test_help_and_version_import_nothing_heavy(argument: str) -> None:
     assert got & HEAVY == set()
 
 
-def test_templates_are_loaded_with_the_first_page_that_needs_them() -> None:
-    script = (
-        "import sys\n"
-        "import apisix_ingress.statuspage.service\n"
-        "from apisix_ingress.statuspage.render import link\n"
-        "print(link('/x'), *({'jinja2'} & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["/status/x"]
-
-
-def test_a_start_loads_what_is_for_some_clusters_or_for_later_only_when_it_is_needed() -> None:
-    script = (
-        "import sys\n"
-        "import apisix_ingress.app\n"
-        "of_kinds = ('route', 'upstream', 'tls', 'consumer', 'cluster_config', 'plugin_config', 'global_rule')\n"
-        "for name in ('apisix_ingress.statuspage.service', 'aiohttp.web', *(f'crds.v2.{kind}' for kind in of_kinds),\n"
-        "             *(f'translation.{kind}' for kind in ('ingress', 'plugin_metadata', *of_kinds))):\n"
-        "    if name in sys.modules:\n"
-        "        print(name)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == ""
-
-
 def test_the_kubernetes_package_is_imported_only_to_run_a_credential_plugin(tmp_path: Path) -> None:
     config = {
         "clusters": [{"name": "x", "cluster": {"server": "https://127.0.0.1:1"}}],

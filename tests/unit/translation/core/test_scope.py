@@ -7,8 +7,9 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import Service
 from tests.unit.translation.objects import get, ingress, make, route, service, world
 from translation.core.options import Options
-from translation.core.scope import CLASS_ANNOTATION, is_ours, why_left_out
+from translation.core.scope import CLASS_ANNOTATION, is_ours
 from translation.nginx.options import CONTROLLER, NginxOptions
+from translation.serving import why_left_out
 
 OURS = "apisix.apache.org/apisix-ingress-controller"
 

@@ -58,6 +58,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "translation/hosts/certificate_conflicts.py": ({"Ingress"}, "only an Ingress leaves its hosts to a certificate"),
     "translation/hosts/host_certificates.py": ({"ApisixTls"}, "compares client CAs, which only an ApisixTls has"),
     "translation/ingress_tls.py": ({"ApisixTls"}, "ids of 1.8 are hashes of a document with this word"),
+    "translation/nginx/classes.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/nginx/sources.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/nginx/effects/destinations.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/nginx/native/objects/apisix_route.py": ({"ApisixPluginConfig", "ApisixRoute"}, "writes manifests"),
