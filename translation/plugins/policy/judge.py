@@ -19,6 +19,7 @@ from translation.plugins.policy.model import Kind, Node, tree
 from translation.plugins.policy.numbers import most
 from translation.plugins.policy.table import ACTIONS, COMMON, IN_ORDER, ORDER, PLUGINS
 from translation.plugins.policy.targets import Target, is_path, is_selector, is_word, target_of_address, target_of_url
+from translation.safety.faults import every_value
 from translation.safety.paths import keeps_path
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _ON_CONSUMERS = "would replace the plugin with this name on every route that adm
 
 MOST_REVIEWED = 50_000
 """Maximum number of plugin fields reviewed in one object: its other work waits for the review."""
+
+MOST_VALUES = 5000
+"""Maximum number of values of a plugin, except in lists of texts. A gateway needs 20 s to set 45,000 headers."""
 
 _COST_OF_HOST = 20
 """Fields that could be reviewed in the time that one host takes."""
@@ -67,12 +71,14 @@ class _Review:
         at: The steps to a field → the path that a problem names.
         changes: Where the namespace is prepended → the new value.
         problems: The number of reported problems.
+        values: The number of values.
     """
 
     scope: Context
     at: Callable[[Steps], str]
     changes: list[tuple[Steps, Any]] = field(default_factory=list)
     problems: int = 0
+    values: int = 0
 
 
 def judge(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
@@ -102,7 +108,16 @@ def _continues(review: _Review, cost: int = 1) -> bool:
             f" which is too many for {_SETTING}; split the object"
         )
         _note(review, (), message)
-    return scope.reviewed <= MOST_REVIEWED and review.problems < MOST_REPORTED
+    is_small = scope.reviewed <= MOST_REVIEWED and review.values <= MOST_VALUES
+    return is_small and review.problems < MOST_REPORTED
+
+
+def _count(review: _Review, values: int) -> None:
+    """Count values, which take a gateway quadratic time in some plugins."""
+    before, review.values = review.values, review.values + values
+    if before <= MOST_VALUES < review.values:
+        message = f"the plugin has more than {MOST_VALUES} values, which is too many for {_SETTING}; use fewer"
+        _note(review, (), message)
 
 
 def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_Place]:
@@ -134,6 +149,7 @@ def _step(review: _Review, place: _Place) -> Iterator[_Place]:
     """Review one value, and yield the values below it that still have to be reviewed."""
     value, node, kind = place.value, place.node, place.node.kind
     if kind in (Kind.FREE, Kind.CODE, Kind.UNCOMPRESSED):
+        _count(review, sum(1 for _ in every_value(value)))
         return
     if kind is Kind.REFUSED:
         _refuse_field(review, place, place.node.rule.reason if place.node.rule else "")
@@ -156,6 +172,7 @@ def _step(review: _Review, place: _Place) -> Iterator[_Place]:
 
 def _fields(review: _Review, place: _Place) -> Iterator[_Place]:
     node, plugin, steps = place.node, place.plugin, place.steps
+    _count(review, len(place.value))
     for name, value in place.value.items():
         below = node.fields.get(name) or node.any
         if below is None:

@@ -47,6 +47,7 @@ def test_the_number_of_variables_in_a_record_is_limited() -> None:
 
     assert faulty(headers(MOST_VARIABLES - 1)) == []
     assert faulty(headers(MOST_VARIABLES + 1)) == ["plugins.proxy-rewrite.headers.A"]
+    assert faulty({"plugins": {"ua-restriction": {"denylist": ["^a$"] * MOST_VARIABLES * 2}}}) == []
     users = {f"user{number}": "$apr1$x$y" for number in range(MOST_VARIABLES)}
     assert faulty({"plugins": {"serverless-pre-function": {FIELD: {"basic": {"users": users}}}}}) == []
 
