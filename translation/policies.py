@@ -78,7 +78,9 @@ def budgeted_bytes(key: ObjectKey, outcome: Outcome, options: Options) -> int:
     """
     if not isinstance(outcome, Published) or not key.namespace or key.kind == "Service":
         return 0
-    patterns = patterns_of(outcome.records) if options.plugins == "reviewed" else ()
+    patterns: set[str] = set()
+    if options.plugins == "reviewed":
+        patterns.update(*(patterns_of(record.body) for record in outcome.records))
     return sum(record.size for record in outcome.records) + _BYTES_OF_PATTERN * len(patterns)
 
 

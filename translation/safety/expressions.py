@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson
-from apisix_ingress.model.records import Record
 from translation.plugins.code import NESTING, nested_plugins
 from translation.plugins.notation import expanded, steps_of
 from translation.plugins.rewrites import source_of
@@ -22,6 +21,11 @@ SKIPPED = ("client", "skip_mtls_uri_regex")
 """The field of a certificate with patterns of paths that require no client certificate."""
 
 _TOO_MANY = "is one of too many patterns that are costly for a gateway: use fewer, or begin them with ^"
+
+MOST_PATTERNS = 2048
+"""Maximum number of different patterns of an object or host: 4 s if a gateway compiles all of them for one request."""
+
+TOO_MANY_PATTERNS = f"is one of conditions with more than {MOST_PATTERNS:,} regular expressions of an object; use fewer"
 
 _OF_BODIES = {("response-rewrite", "filters[].regex")}
 """Fields that are applied to bodies."""
@@ -41,9 +45,9 @@ def regex_faults(body: FrozenJson) -> Iterator[Fault]:
             yield Fault(place, _TOO_MANY)
 
 
-def patterns_of(records: Iterable[Record]) -> frozenset[str]:
-    """Return the different patterns that a gateway compiles for records."""
-    return frozenset(pattern for record in records for _, pattern, _, _ in _patterns(record.body))
+def patterns_of(body: FrozenJson) -> frozenset[str]:
+    """Return the different patterns that a gateway compiles for a record."""
+    return frozenset(pattern for _, pattern, _, _ in _patterns(body))
 
 
 _Pattern: TypeAlias = tuple[Steps, str, bool, str]

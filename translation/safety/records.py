@@ -17,7 +17,7 @@ from translation.closing import ABORT, closings
 from translation.core.options import Options
 from translation.hosts.matching import is_network
 from translation.safety.code import OF_USER
-from translation.safety.expressions import SKIPPED, regex_faults
+from translation.safety.expressions import MOST_PATTERNS, SKIPPED, TOO_MANY_PATTERNS, patterns_of, regex_faults
 from translation.safety.faults import UNSAFE, Fault, dotted
 from translation.safety.nodes import MOST_MATCHERS, crowding_fault, limited, matchers, retry_faults
 from translation.safety.plugins import Setting, plugin_faults, redirects_all, weight_faults
@@ -61,9 +61,14 @@ def safe_records(records: Sequence[Record], options: Options) -> tuple[tuple[Rec
 
 
 def _crowd(records: Sequence[Record], found: Sequence[list[Fault]]) -> None:
-    """Add a fault to each route that makes the matchers of an object too many."""
+    """Add a fault to each route that makes the matchers or patterns of an object, or of a host, too many."""
     left = MOST_MATCHERS
+    known: set[str] = set()
     for record, faults in zip(records, found, strict=True):
+        known.update(patterns_of(record.body) if record.key.kind == "routes" else ())
+        if len(known) > MOST_PATTERNS and "vars" in record.body:
+            faults.append(Fault(("vars",), TOO_MANY_PATTERNS))
+            continue
         fields = matchers(record.body) if record.key.kind == "routes" else {}
         left -= sum(fields.values())
         if left < 0 and fields:

@@ -18,6 +18,7 @@ from translation.nginx import functions
 from translation.nginx.functions.attached import FIELD, RUN
 from translation.nginx.functions.headers import ADDRESS
 from translation.nginx.functions.texts import TEXTS
+from translation.safety.expressions import MOST_PATTERNS
 from translation.safety.records import safe_records
 
 ALL = Options()
@@ -118,6 +119,21 @@ def test_the_number_of_searches_of_a_body_is_limited() -> None:
     items = [{"type": "body", "body_format": "json", "name": "$..a", "action": "remove"}]
     assert faults(route(**{"data-mask": {"request": items * 4}}), PRESET) == []
     assert faults(route(**{"data-mask": {"request": items * 5}}), PRESET) == ["plugins.data-mask.request"]
+
+
+def test_the_number_of_patterns_of_an_object_or_host_is_limited() -> None:
+    """Routes of ingress-nginx for regular expressions all match /*, so that a gateway tries each of them."""
+    records = [
+        replace(
+            record("routes", uris=["/*"], vars=[["uri", "~*", f"^/{number}"]]), key=RecordKey("routes", str(number))
+        )
+        for number in range(MOST_PATTERNS + 1)
+    ]
+    got, problems = safe_records(records, PRESET)
+    assert got[:-1] == tuple(records[:-1])
+    assert got[-1].body["plugins"] == CLOSED
+    assert ["more than 2,048 regular expressions" in problem.message for problem in problems] == [True]
+    assert safe_records(records, ALL)[1] == ()
 
 
 FAULTS: list[tuple[JsonObject, str]] = [
