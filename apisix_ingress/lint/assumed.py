@@ -56,7 +56,7 @@ class Assumed:
     def excuse(self, item: KubeObject, problem: Problem) -> str:
         """Return why such a problem may be no mistake: the text of a note, empty if another note says it."""
         if kind := _missing_kind(problem):
-            return f"the files contain no {kind}s"
+            return f"the files contain no {_OFTEN_ELSEWHERE[kind]}"
         return _without_services(item.meta.namespace) if problem.code == "ServiceNotFound" else ""
 
 
@@ -86,7 +86,7 @@ class _Draft:
         self._known = known
         self._controller = options.ingress_class_controller
         self._nginx = options.nginx
-        self._services: dict[ObjectKey, dict[int | str, None]] = {}
+        self._services: dict[ObjectKey, dict[int | str | None, None]] = {}
         self._listeners: dict[ObjectKey, dict[tuple[str, int, str], None]] = {}
         self._classes: set[str] = set()
         self._notes: dict[ObjectKey, dict[tuple[str, str], None]] = {}
@@ -156,19 +156,20 @@ class _Draft:
 _CLASS = "assumed-by-lint"
 
 
-_OFTEN_ELSEWHERE = ("Secret", "ConfigMap")
-"""Kinds whose objects are often created in the cluster only, such as the certificate of a listener."""
+_OFTEN_ELSEWHERE = {"Secret": "Secrets", "ConfigMap": "ConfigMaps", "GatewayProxy": "GatewayProxies"}
+"""Kinds whose objects are often created elsewhere, such as the certificate of a listener, with the plural."""
 
 
 def _missing_kind(problem: Problem) -> str:
-    """Return the kind of a missing Secret or ConfigMap; empty for any other problem."""
+    """Return the kind of an object that may be missing only among the files; empty for any other problem."""
     if problem.code == "SecretNotFound":
         return "Secret"
-    is_missing = "does not exist" in problem.message and problem.code in _NAMING
-    return next((kind for kind in _OFTEN_ELSEWHERE if is_missing and f"{kind} " in problem.message), "")
+    if problem.code not in _NAMING or "does not exist" not in problem.message:
+        return "ConfigMap" if "NoValidCACertificate" in problem.message else ""
+    return next((kind for kind in _OFTEN_ELSEWHERE if f"{kind} " in problem.message), "")
 
 
-_NAMING = ("ListenerNotReady", "UnsupportedPolicy", "UnsupportedProtocol")
+_NAMING = ("InvalidParameters", "ListenerNotReady", "Pending", "UnsupportedPolicy", "UnsupportedProtocol")
 """Codes whose messages name the missing object."""
 
 
@@ -185,7 +186,7 @@ def _listener(name: str, port: int, protocol: str) -> dict[str, Any]:
     }
 
 
-def _service(key: ObjectKey, ports: Iterable[int | str]) -> Service:
+def _service(key: ObjectKey, ports: Iterable[int | str | None]) -> Service:
     """Return a Service with the ports that are referred to, by number or name."""
     numbers = {port for port in ports if isinstance(port, int)}
     names = sorted(port for port in ports if isinstance(port, str))
@@ -210,7 +211,7 @@ def _gateways(item: KubeObject) -> Mapping[ObjectKey, Mapping[str, Any]]:
     return found
 
 
-_Reference = tuple[str, str, str, int | str]
+_Reference = tuple[str, str, str, int | str | None]
 """Field, namespace, name and port."""
 
 
@@ -240,6 +241,6 @@ def _reference(value: Mapping[str, Any], path: str, namespace: str) -> _Referenc
         name, port, namespace = value.get("name"), value.get("port"), value.get("namespace") or namespace
     else:
         return None
-    if isinstance(name, str) and isinstance(port, int | str) and isinstance(namespace, str):
+    if isinstance(name, str) and isinstance(port, int | str | None) and isinstance(namespace, str):
         return path, namespace, name, port
     return None

@@ -16,7 +16,7 @@ from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.ingress_spec import parse_ingress
 from translation.nginx.effects.protection.required_objects import closings
-from translation.nginx.missing_backends import missing_backends
+from translation.nginx.missing_objects import missing_backends
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
 from translation.nginx.sources import Source, read_config, source_of, sources_of_service, why_refused

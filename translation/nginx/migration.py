@@ -10,15 +10,15 @@ from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import nginx_hosts
 from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass
-from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.scope import class_is_ours, written_class
+from translation.ingress_spec import IngressSpec
 from translation.nginx.classes import is_served
 from translation.nginx.effects.protection.required_objects import Closing, closings
 from translation.nginx.ingress import annotation_path, findings_of, refusals
-from translation.nginx.missing_backends import missing_backends
+from translation.nginx.missing_objects import missing_backends, missing_certificates
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import host_of, parsed
 from translation.nginx.servers import build_server
@@ -42,6 +42,9 @@ _OBJECTS = {
     **dict.fromkeys(("custom-headers", "auth-proxy-set-headers", "fastcgi-params-configmap"), "ConfigMap"),
 }
 """Annotation → the kind of object that it names."""
+_NO_CERTIFICATE = (
+    "the Secret of a certificate does not exist: clients get the default certificate, as with ingress-nginx"
+)
 _NONE: Mapping[ObjectKey, tuple[str, ...]] = {}
 _DEFAULTS = (
     "proxy-body-size", "ssl-redirect", "http-redirect-code", "hsts", "hsts-max-age", "proxy-connect-timeout",
@@ -242,7 +245,7 @@ def _ingress(
         tuple(dict.fromkeys(line for name, text in snippets for line in suggestions(name, text, scope))),
         (
             *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
-            *dict.fromkeys(_missing(missing_backends(item.meta.namespace, spec, view) if spec else (), read)),
+            *dict.fromkeys(_missing(item.meta.namespace, spec, view, read)),
         ),
     )
 
@@ -286,13 +289,15 @@ def _is_known(closing: Closing, read: Collection[str]) -> bool:
     return _OBJECTS.get(closing.annotation, "") in ("", *read)
 
 
-def _missing(found: Iterable[Problem], read: Collection[str]) -> Iterator[str]:
-    """Yield the Services and ports that do not exist, or that cannot be known without any Service."""
-    for each in found:
+def _missing(namespace: str, spec: IngressSpec | None, view: View, read: Collection[str]) -> Iterator[str]:
+    """Yield what does not exist; Services also if they cannot be known without any, certificates only otherwise."""
+    for each in missing_backends(namespace, spec, view) if spec else ():
         if each.code == "ServiceNotFound" and "Service" not in read:
             yield f"{each.message.partition(' does not exist')[0]} was not read: its paths are not checked"
         else:
             yield each.message
+    if spec and "Secret" in read and any(True for _ in missing_certificates(namespace, spec, view)):
+        yield _NO_CERTIFICATE
 
 
 def _host(

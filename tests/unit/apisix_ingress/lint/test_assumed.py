@@ -151,6 +151,11 @@ def test_a_policy_is_checked_with_the_routes_to_its_target() -> None:
     assert [each[:2] for each in got] == [("error", "spec.rules[0].backendRefs[0]"), ("error", "spec.validation")]
 
 
+def test_a_backend_without_a_port_is_a_mistake_without_its_service() -> None:
+    got = lint(OURS, GATEWAY, (HTTP_ROUTE % "").replace(", port: 80", ""))
+    assert ("error", "spec.rules[0].backendRefs[0]", "port is missing") in got
+
+
 def test_listeners_of_a_listener_set_are_checked() -> None:
     tls = "{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: gone}]}}"
     more = LISTENER_SET.replace("listeners: [", f"listeners: [{tls}, ")
@@ -163,9 +168,21 @@ def test_listeners_of_a_listener_set_are_checked() -> None:
     assert closed[:2] == ("error", "spec.parentRef")
 
 
+PROXY = """\
+apiVersion: apisix.apache.org/v1alpha1
+kind: GatewayProxy
+metadata: {name: other}
+spec: {provider: {type: ControlPlane}}
+"""
+
+
 def test_parameters_that_do_not_exist_are_a_mistake_of_their_gateway() -> None:
     parameters = "infrastructure: {parametersRef: {group: apisix.apache.org, kind: GatewayProxy, name: gone}}"
-    (got,) = lint(OURS, GATEWAY.replace("spec: {", f"spec: {{{parameters}, "))
+    gateway, other = GATEWAY.replace("spec: {", f"spec: {{{parameters}, "), PROXY
+    elsewhere = "the files contain no GatewayProxies"
+    route = HTTP_ROUTE % ""
+    assert {each[2] for each in lint(OURS, SERVICE, gateway, route)} == {elsewhere}
+    (got,) = lint(OURS, gateway, other)
     foreign = GATEWAY.replace("spec: {", f"spec: {{{parameters.replace('GatewayProxy', 'Other')}, ")
     assert [level for level, *_ in lint(foreign)] == ["note"]
     assert [level for level, *_ in lint(foreign, OURS)] == ["error"]

@@ -88,6 +88,15 @@ def test_missing_objects_are_named_if_their_kind_was_read() -> None:
     assert report(item, read=()).ingresses[0].missing == unread
 
 
+def test_certificates_that_do_not_exist_are_missing_if_secrets_were_read() -> None:
+    item = ingress("web", ("/a", "Prefix"))
+    item["spec"]["tls"] = [{"hosts": ["shop.test"], "secretName": "gone"}]
+
+    why = "the Secret of a certificate does not exist: clients get the default certificate, as with ingress-nginx"
+    assert report(item).ingresses[0].missing == (why,)
+    assert report(item, read=("Service",)).ingresses[0].missing == ()
+
+
 def test_ports_that_a_service_does_not_have_are_missing() -> None:
     item = ingress("web", ("/a", "Prefix"))
     path = {**item["spec"]["rules"][0]["http"]["paths"][0], "path": "/b"}

@@ -1,11 +1,11 @@
-"""Backends of an Ingress for ingress-nginx that do not exist: as with ingress-nginx, their paths respond with 503."""
+"""Objects that the spec of an Ingress for ingress-nginx names and that do not exist, with the effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import Service
+from apisix_ingress.model.objects import Secret, Service
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.view import View
 from translation.ingress_spec import IngressSpec, ServiceBackend
@@ -29,3 +29,13 @@ def missing_backends(namespace: str, spec: IngressSpec, view: View, *, is_canary
         elif not port_number(service, port):
             message = without_port(service, port.number or port.name)
             yield Problem("PortNotFound", f"{message}; correct the port. Until then, {effect}", f"{path}.port")
+
+
+def missing_certificates(namespace: str, spec: IngressSpec, view: View) -> Iterator[Problem]:
+    """Yield the Secrets of certificates that do not exist."""
+    for index, entry in enumerate(spec.tls):
+        key = ObjectKey("Secret", namespace, entry.secret_name)
+        if entry.secret_name and view.get(Secret, key) is None:
+            effect = "Until then, clients get the default certificate, as with ingress-nginx"
+            message = f"{key} does not exist; create it or correct the name. {effect}"
+            yield Problem("SecretNotFound", message, f"spec.tls[{index}].secretName")
