@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_chain, wait_none, wait_random
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
 
 from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.admin_key import AdminKey, Fields
@@ -173,8 +173,12 @@ class RequestSender:
         self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str], extensions: dict[str, Any]
     ) -> httpx.Response:
         """Send a request, and repeat it if it was cut off."""
+        request = (method, path, payload, headers, extensions)
         try:
-            return await self._attempt(method, path, payload, headers, extensions)
+            try:
+                return await self._attempt(*request)
+            except _CUT_OFF:
+                return await self._repeat(*request)
         except (httpx.RequestError, httpx.InvalidURL) as error:
             # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
             error.__traceback__ = None
@@ -183,10 +187,13 @@ class RequestSender:
     @retry(
         # A GET, PUT or DELETE that was cut off is repeated; all three are idempotent.
         retry=retry_if_exception_type(_CUT_OFF),
-        stop=stop_after_attempt(1 + RESENDS),
-        wait=wait_chain(wait_none(), wait_random(0, 0.05)),
+        stop=stop_after_attempt(RESENDS),
+        wait=wait_random(0, 0.05),
         reraise=True,
     )
+    async def _repeat(self, *request: Any) -> httpx.Response:
+        return await self._attempt(*request)
+
     async def _attempt(
         self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str], extensions: dict[str, Any]
     ) -> httpx.Response:
