@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +39,7 @@ from apisix_ingress.settings.warnings import cautions
 from apisix_ingress.state.world import World
 from apisix_ingress.statuspage.history import History
 from apisix_ingress.statuspage.lazy_page import LazyStatusPage
-from apisix_ingress.wiring.clusters import GatewayCluster, GatewayClusters, Wiring, connect_all
+from apisix_ingress.wiring.clusters import GatewayClusters, Wiring, connect_all, connect_target
 from apisix_ingress.wiring.controller_state import ControllerState
 from apisix_ingress.wiring.fanout import Fanout
 from apisix_ingress.wiring.metric_adapters import AdminMetrics, ReconcileMetrics, SyncLag, SyncMetrics
@@ -152,9 +152,8 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         incumbents=owned,
         versions=parts.world.learn_version,
     )
-    for cluster in _connected(settings, parts, source.ledger, observer, adoptions):
-        held.push_async_callback(cluster.aclose)
-        clusters.add(cluster)
+    _connect(settings, clusters, _wiring(parts, source.ledger, observer, adoptions))
+    held.push_async_callback(clusters.aclose)
     standby = StandbyProbe(clusters, source.election, clock=parts.clock, observer=history)
     state = ControllerState(parts.world, options, clusters, source, standby, parts.clock, parts.identity)
     webhook = await _open_webhook(settings.webhook, state, parts, held)
@@ -197,11 +196,17 @@ def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:
     )
 
 
-def _connected(
-    settings: Settings, parts: Parts, ledger: Ledger, observer: SyncObserver, adoptions: IdAdoption
-) -> Sequence[GatewayCluster]:
-    """Build every gateway cluster."""
-    wiring = Wiring(
+def _connect(settings: Settings, clusters: GatewayClusters, wiring: Wiring) -> None:
+    """Build every gateway cluster of the settings, and allow GatewayProxies to add others."""
+    name = settings.kubernetes.controller_name
+    for cluster in connect_all(settings, name, wiring):
+        clusters.add(cluster)
+    clusters.connect = partial(connect_target, settings, name, wiring)
+
+
+def _wiring(parts: Parts, ledger: Ledger, observer: SyncObserver, adoptions: IdAdoption) -> Wiring:
+    """Return the dependencies of gateway clusters."""
+    return Wiring(
         ledger,
         parts.world.desired,
         parts.clock,
@@ -214,7 +219,6 @@ def _connected(
         closing=closing,
         exposure=exposure,
     )
-    return connect_all(settings, settings.kubernetes.controller_name, wiring)
 
 
 def _http_server(settings: HttpSettings, state: ControllerState, metrics: Metrics, history: History) -> HttpServer:
@@ -334,8 +338,11 @@ class Controller:
         state.standby.forget()
         try:
             async with asyncio.TaskGroup() as writers:
-                for sync in state.clusters.syncs:
-                    writers.create_task(sync.run(term, state.ready), name=f"sync-{sync.name}")
+
+                def start(sync: ClusterSync) -> asyncio.Task[None]:
+                    return writers.create_task(sync.run(term, state.ready), name=f"sync-{sync.name}")
+
+                writers.create_task(self._sync_clusters(start), name="clusters")
                 writers.create_task(self._write_statuses(term), name="status")
                 writers.create_task(self._read_times(), name="times")
         except BaseExceptionGroup as errors:
@@ -344,6 +351,11 @@ class Controller:
             raise LeadershipLost("the lease may have run out: writing stopped") from None
         finally:
             self.lag.forget()
+
+    async def _sync_clusters(self, start: Callable[[ClusterSync], asyncio.Task[None]]) -> None:
+        """Keep every gateway cluster in sync until cancelled, also clusters that appear later."""
+        with self.state.clusters.started(start):
+            await asyncio.Event().wait()
 
     async def _read_times(self) -> None:
         """Read since when Ingresses fail; without the permission, the page counts from the start of this process."""

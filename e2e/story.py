@@ -115,9 +115,9 @@ class Stage:
         self.controllers.append(started)
         return started
 
-    def another_gateway(self) -> DevGateway:
+    def another_gateway(self, *, standalone: bool = False) -> DevGateway:
         """Start another gateway."""
-        return self._stack.enter_context(DevGateway())
+        return self._stack.enter_context(DevGateway(standalone=standalone))
 
     def apply(self, source: Manifest | list[Manifest]) -> list[Manifest]:
         """Apply manifests in the namespace."""

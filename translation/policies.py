@@ -8,6 +8,7 @@ stay instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey
@@ -24,6 +25,7 @@ from translation.core.outcome import NOT_SERVED, KeepLast, Outcome, Published, W
 from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
 from translation.safety.expressions import patterns_of
 from translation.safety.records import safe_records
+from translation.targets import InvalidTarget, clusters_of, united
 
 _NO_RECORDS: Mapping[RecordKey, Record] = {}
 
@@ -146,7 +148,30 @@ def records_safe(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
     return outcome._replace(records=records, problems=(*outcome.problems, *problems)) if problems else outcome
 
 
-POLICIES: tuple[Policy, ...] = (within_budget, grants_hold, hosts_owned, secrets_attached, records_safe)
+def at_targets(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
+    """An object belongs to the gateways of its class or Gateway: other gateways must not get its records."""
+    if not isinstance(outcome, Published) or not inputs.options.gateway_proxies:
+        return outcome
+    if inputs.key.kind in ("Service", "ApisixUpstream"):
+        claimed = frozenset(claim.clusters for _, claim in inputs.view.claims_on(inputs.key))
+        return _at(outcome, united(claimed, inputs.options)) if claimed else outcome
+    try:
+        return _at(outcome, clusters_of(inputs.obj, outcome, inputs.view, inputs.options))
+    except InvalidTarget as error:
+        if any(problem.code == "InvalidParameters" for problem in outcome.problems):
+            return outcome  # a Gateway reports it itself
+        return outcome.rejected(Problem("InvalidParameters", str(error)))
+
+
+def _at(outcome: Published, clusters: frozenset[str] | None) -> Published:
+    if clusters is None:
+        return outcome
+    records = (replace(each, clusters=clusters) if each.clusters is None else each for each in outcome.records)
+    claims = (claim._replace(clusters=clusters) for claim in outcome.claims)
+    return outcome._replace(records=tuple(records), claims=tuple(claims))
+
+
+POLICIES: tuple[Policy, ...] = (within_budget, at_targets, grants_hold, hosts_owned, secrets_attached, records_safe)
 
 
 def fold(outcome: Outcome, inputs: PolicyInputs) -> Outcome:

@@ -87,18 +87,11 @@ def ingress_problems(item: CustomObject) -> Iterator[Problem]:
         yield Problem("ClassTwice", message, "spec.ingressClassName", "warning")
 
 
-_PROXY_SETTINGS = {
-    "plugins": "create an ApisixGlobalRule for them",
-    "pluginMetadata": "use kubernetes.plugin_metadata of the configuration",
-    "publishService": "use kubernetes.status.publish_service of the configuration",
-}
-
-
 def proxy_problems(item: CustomObject) -> Iterator[Problem]:
-    """Yield the settings of a GatewayProxy that have no effect; 2.x would apply them."""
-    for name, instead in _PROXY_SETTINGS.items():
-        if item.spec.get(name):
-            yield Problem("SettingWithoutEffect", f"has no effect: {instead}, and remove it", f"spec.{name}", "warning")
+    """Yield the setting of a GatewayProxy that has no effect; 2.x would apply it."""
+    if item.spec.get("publishService"):
+        instead = "use kubernetes.status.publish_service of the configuration, and remove it"
+        yield Problem("SettingWithoutEffect", f"has no effect: {instead}", "spec.publishService", "warning")
 
 
 def route_problems(item: CustomObject) -> Iterator[Problem]:

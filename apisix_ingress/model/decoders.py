@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import (
     ASSIGNED_HOSTS,
     ConfigMap,
@@ -241,4 +242,16 @@ def decode_ingress_class(raw: JsonObject) -> IngressClass:
         decode_meta(raw, "IngressClass"),
         controller=_text(_mapping(raw, "spec"), "controller"),
         is_default=annotations.get("ingressclass.kubernetes.io/is-default-class") == "true",
+        proxy=_proxy_of_class(_mapping(_mapping(raw, "spec"), "parameters"), annotations),
     )
+
+
+_APISIX = "apisix.apache.org"
+
+
+def _proxy_of_class(parameters: JsonObject, annotations: Mapping[str, str]) -> ObjectKey | None:
+    """Return the GatewayProxy in the parameters of an IngressClass; its namespace is chosen as 2.x does."""
+    if (_text(parameters, "apiGroup"), _text(parameters, "kind")) != (_APISIX, "GatewayProxy"):
+        return None
+    namespace = annotations.get(f"{_APISIX}/parameters-namespace") or _text(parameters, "namespace")
+    return ObjectKey("GatewayProxy", namespace or "default", _text(parameters, "name"))

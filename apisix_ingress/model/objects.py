@@ -230,3 +230,5 @@ class IngressClass:
     meta: Meta
     controller: str = ""
     is_default: bool = False
+    proxy: ObjectKey | None = None
+    """The GatewayProxy in its parameters."""

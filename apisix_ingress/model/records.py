@@ -57,6 +57,9 @@ _CREDENTIALS = {
 }
 """Plugin → the field that identifies a consumer."""
 
+TARGET_MARK = "/"
+"""Part of the name of a gateway cluster that GatewayProxies describe, and of no other: its URL or Service."""
+
 NO_NAMES: Mapping[RecordKey, str] = {}
 
 _EXACT = 2**53
@@ -82,7 +85,7 @@ class Record:
     body: FrozenJson = field(repr=False)
     """The body as sent, including `id` where the Admin API accepts it."""
     clusters: frozenset[str] | None = None
-    """Names of the gateway clusters that it belongs to; None: all of them."""
+    """Names of the gateway clusters that it belongs to; None: all clusters of the settings, see `is_meant_for`."""
     existing_only: bool = False
     """Only update the record where a gateway already has it; never create it."""
     meant: Mapping[RecordKey, str] = field(default_factory=lambda: NO_NAMES, repr=False)
@@ -154,6 +157,11 @@ class Record:
     def __hash__(self) -> int:
         """Hash by key: two versions of a record are rarely in the same set."""
         return hash(self.key)
+
+
+def is_meant_for(clusters: frozenset[str] | None, cluster: str) -> bool:
+    """Return whether records with these `clusters` belong to a gateway cluster."""
+    return TARGET_MARK not in cluster if clusters is None else cluster in clusters
 
 
 @dataclass(frozen=True, slots=True)

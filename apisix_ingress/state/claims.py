@@ -68,6 +68,8 @@ class UpstreamClaim(NamedTuple):
     overrides: UpstreamOverrides | None = None
     weak: bool = False
     variant: UpstreamVariant | None = None
+    clusters: frozenset[str] | None = None
+    """The gateway clusters of the claimant, see `Record.clusters`."""
 
 
 class Claimant(NamedTuple):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.records import EXCLUSIVE, UNKNOWN, Former, Record
+from apisix_ingress.model.records import EXCLUSIVE, UNKNOWN, Former, Record, is_meant_for
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.holds import Hold, Holds
 from apisix_ingress.state.ids.id_table import HASHED, IdTable
@@ -143,7 +143,7 @@ class Desired:
         """Return how many records of each kind a gateway cluster should have."""
         found: Counter[RecordKind] = Counter()
         for (kind, clusters), number in self._counts.items():
-            if clusters is None or cluster in clusters:
+            if is_meant_for(clusters, cluster):
                 found[kind] += number
         return found
 
@@ -200,8 +200,7 @@ class Desired:
 
     def _first(self, key: RecordKey, cluster: str) -> tuple[Claimant, Record] | None:
         for candidate in self._candidates.get(key, ()):
-            clusters = candidate[1].clusters
-            if clusters is None or cluster in clusters:
+            if is_meant_for(candidate[1].clusters, cluster):
                 return candidate
         return None
 
@@ -269,7 +268,10 @@ def _moved(record: Record, id_: str) -> Record:
 
 
 def _overlap(one: Record, other: Record) -> bool:
-    return one.clusters is None or other.clusters is None or bool(one.clusters & other.clusters)
+    if one.clusters is None or other.clusters is None:
+        named = one.clusters or other.clusters or ("",)
+        return any(is_meant_for(None, cluster) for cluster in named)
+    return bool(one.clusters & other.clusters)
 
 
 def _clusters(candidates: list[tuple[Claimant, Record]]) -> frozenset[str] | None:

@@ -6,12 +6,14 @@ The address is the one in the settings, unless an ApisixClusterConfig moves the 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import NamedTuple
 
 import structlog
 from pydantic import SecretStr
@@ -36,9 +38,12 @@ from apisix_ingress.gateway.sync.ordering.exposure_order import ExposureOf
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.kube.status.interface import Load
 from apisix_ingress.model.admin_address import PUBLISHED_KEY, PUBLISHED_KEYS, AdminAddress, is_exposed
+from apisix_ingress.model.records import TARGET_MARK
+from apisix_ingress.model.target import STANDALONE, Target
 from apisix_ingress.observability.log import register_secret
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.settings import MULTI_TENANT, ClusterSettings, Settings
+from apisix_ingress.runtime.tasks import cancel
+from apisix_ingress.settings import MULTI_TENANT, ClusterSettings, Settings, TlsSettings
 from providers.cluster_config import ClusterConfigProvider
 
 log = structlog.get_logger()
@@ -47,10 +52,11 @@ CHANGE_SECONDS = 2.0
 """Seconds after a change of a record for which the gateways count as being changed: changes come in groups, and a burst
 of statuses between two of them would delay the second one."""
 
-STANDALONE: Final = "apisix-standalone"
-
 STANDALONE_WRITES = 2000
 """Number of records that a document for standalone gateways may add: a document always contains all records."""
+
+# The URL of a client for standalone gateways as long as there are none. It is never used.
+_NO_URL = "http://no-gateway.invalid/apisix/admin"
 
 BULK_BACKLOG = 64
 """Number of records queued for sync above which a cluster is in a bulk."""
@@ -83,6 +89,8 @@ class GatewayCluster:
         self._home_url = url
         self._ledger = wiring.ledger
         self._current = home
+        self.urls = (settings.admin_url, *settings.more_admin_urls)
+        """The URLs of standalone gateways; they may change at any time."""
         self._settings = settings
         self._clock = wiring.clock
         config = SyncConfig(
@@ -151,24 +159,33 @@ class GatewayCluster:
         admin, settings, clock = self._current, self._settings, self._clock
         if not isinstance(admin, StandaloneAdmin):
             return admin
-        urls = (url, *settings.more_admin_urls) if url == self._home_url else (url,)
 
         def connect_to(url: str) -> Endpoint:
             return Endpoint(admin.elsewhere(url, admin.requests.key, admin.requests.fields))
 
-        fleet = Fleet(self.name, connect_to, partial(urls_of_gateways, urls), seconds=admin.timeout, clock=clock)
+        async def resolve() -> list[str]:
+            return await urls_of_gateways(self.urls if url == self._home_url else (url,))
+
+        fleet = Fleet(self.name, connect_to, resolve, seconds=admin.timeout, clock=clock)
         return StandaloneGroup(
             self.name, fleet, controller=admin.controller, timeout=settings.sync.timeout, clock=clock
         )
 
 
 class GatewayClusters:
-    """Every gateway cluster in the order of the settings: filled while the program is built, complete when it runs."""
+    """Every gateway cluster: those of the settings, in their order, then the clusters that GatewayProxies describe."""
 
     def __init__(self) -> None:
         self.syncs: list[ClusterSync] = []
         """The sync engine of each."""
+        self.connect: Callable[[str, Target], GatewayCluster] | None = None
+        """Connects the gateways of a GatewayProxy; set once the program is built."""
         self._clusters: dict[str, GatewayCluster] = {}
+        self._targets: dict[str, Target] = {}
+        self._connected: dict[str, Target] = {}
+        self._start: Callable[[ClusterSync], asyncio.Task[None]] | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def __iter__(self) -> Iterator[GatewayCluster]:
         return iter(self._clusters.values())
@@ -181,6 +198,62 @@ class GatewayClusters:
     def move(self, name: str, address: AdminAddress | None) -> None:
         """Use another address of a cluster from now on; None restores the address in the settings."""
         self._clusters[name].move(address)
+
+    def set_target(self, proxy: str, target: Target | None) -> None:
+        """Connect the gateways of a GatewayProxy, instead of former ones; None disconnects them.
+
+        Several GatewayProxies may describe the same gateways; the first one determines the key. Disconnected gateways
+        keep their records.
+        """
+        before = self._targets.pop(proxy, None)
+        if target is not None:
+            self._targets[proxy] = target
+        for name in {each.name for each in (before, target) if each is not None}:
+            self._use(name, next((each for each in self._targets.values() if each.name == name), None))
+
+    def _use(self, name: str, target: Target | None) -> None:
+        """Connect, change or disconnect the gateways with a name."""
+        former, before = self._clusters.get(name), self._connected.pop(name, None)
+        if target is not None:
+            self._connected[name] = target
+        if former is not None and before is not None and target is not None:
+            if before == target:
+                return
+            if target.mode == STANDALONE and replace(before, urls=target.urls) == target:
+                former.urls = target.urls
+                return
+        if former is not None:
+            del self._clusters[name]
+            self.syncs.remove(former.sync)
+            closing = asyncio.create_task(self._disconnect(former), name=f"disconnect-{name}")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        if target is None or self.connect is None:
+            return
+        log.info("target.connected", cluster=name)
+        cluster = self.connect(name, target)
+        self.add(cluster)
+        if self._start is not None:
+            self._tasks[name] = self._start(cluster.sync)
+
+    @contextmanager
+    def started(self, start: Callable[[ClusterSync], asyncio.Task[None]]) -> Iterator[None]:
+        """Start the engines with `start`, also those of gateways that are connected within the context."""
+        self._start, self._tasks = start, {sync.name: start(sync) for sync in self.syncs}
+        try:
+            yield
+        finally:
+            self._start = None
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await asyncio.gather(*self._closing, *(cluster.aclose() for cluster in self._clusters.values()))
+
+    async def _disconnect(self, cluster: GatewayCluster) -> None:
+        log.info("target.disconnected", cluster=cluster.name)
+        if (task := self._tasks.pop(cluster.name, None)) is not None:
+            await cancel(task)
+        await cluster.aclose()
 
     @property
     def load(self) -> Load:
@@ -197,6 +270,8 @@ def _is_in_bulk(sync: ClusterSync) -> bool:
 
 def ledger_name(cluster: str, url: str, *, home: str) -> str:
     """Return the name of a cluster's ledger for a URL: records created at one URL do not exist at another."""
+    if TARGET_MARK in cluster:  # the URL of a target is not valid as a key of a ConfigMap
+        cluster = f"target-{hashlib.sha256(cluster.encode()).hexdigest()[:16]}"
     return cluster if url == home else f"{cluster}.{hashlib.sha256(url.encode()).hexdigest()[:8]}"
 
 
@@ -229,19 +304,55 @@ def connect(
         ConfigError: The file of its admin key or certificate cannot be used, or a published key is rejected.
     """
     cluster = settings.clusters[index]
+    identity = Identity(controller_name, clock, agent, on_request)
+    return _client(cluster, settings.preset, _fields(index, cluster), identity)
+
+
+def connect_target(
+    settings: Settings, controller_name: str, wiring: Wiring, name: str, target: Target
+) -> GatewayCluster:
+    """Build the cluster of a GatewayProxy, with the `sync` settings of the first cluster; nothing is sent yet."""
+    register_secret(target.key)
+    first = next(iter(target.urls), _NO_URL)
+    cluster = ClusterSettings.model_construct(
+        name=name,
+        mode=target.mode,
+        admin_url=first,
+        admin_key=SecretStr(target.key),
+        tls=TlsSettings(verify=target.verify),
+        sync=settings.clusters[0].sync,
+    )
+    plane = f"spec.provider.controlPlane of the GatewayProxy for {name}"
+    fields = Fields(f"endpoints in {plane}", f"auth in {plane}", "sync.largest_list of the first cluster")
+    identity = Identity(controller_name, wiring.clock, wiring.agent, wiring.on_request)
+    found = GatewayCluster(_client(cluster, settings.preset, fields, identity), first, cluster, wiring)
+    found.urls = target.urls
+    return found
+
+
+class Identity(NamedTuple):
+    """What all clients have in common."""
+
+    controller_name: str
+    clock: Clock
+    agent: str
+    on_request: RequestHook
+
+
+def _client(cluster: ClusterSettings, preset: str, fields: Fields, identity: Identity) -> AdminClient:
     is_standalone = cluster.mode == STANDALONE
     client = StandaloneAdmin if is_standalone else AdminClient
     return client(
         cluster.admin_url,
-        AdminKey(partial(_read_key, cluster, settings.preset), cluster.admin_key_file),
-        controller=controller_name,
+        AdminKey(partial(_read_key, cluster, preset), cluster.admin_key_file),
+        controller=identity.controller_name,
         # A write to standalone gateways may have to wait for the one before.
         timeout=cluster.sync.timeout / 2 if is_standalone else cluster.sync.timeout,
         concurrency=cluster.sync.concurrency,
-        tls=_tls(cluster, clock),
-        user_agent=agent,
-        on_request=on_request,
-        fields=_fields(index, cluster),
+        tls=_tls(cluster, identity.clock),
+        user_agent=identity.agent,
+        on_request=identity.on_request,
+        fields=fields,
         largest_list=cluster.sync.largest_list,
     )
 

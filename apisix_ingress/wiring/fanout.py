@@ -11,6 +11,7 @@ from typing import Protocol
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.records import Former
+from apisix_ingress.model.target import Target
 from apisix_ingress.wiring.clusters import GatewayClusters
 from providers.core.deps import ChangeSink
 
@@ -47,3 +48,7 @@ class Fanout(ChangeSink):
     def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
         """Move a cluster to another address."""
         self._clusters.move(name, address)
+
+    def target_changed(self, name: str, target: Target | None) -> None:
+        """Connect the gateways of a GatewayProxy, or disconnect them."""
+        self._clusters.set_target(name, target)

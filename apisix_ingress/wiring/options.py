@@ -44,6 +44,12 @@ def translation_options(settings: Settings) -> Options:
         secret_selector=kubernetes.secret_selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),
+        cluster_urls={
+            url.replace(".svc.cluster.local:", ".svc:"): cluster.name
+            for cluster in settings.clusters
+            for url in (cluster.admin_url, *cluster.more_admin_urls)
+        },
+        gateway_proxies=not strict,
         gateway_api=settings.gateway_api.enabled is not False,
         gateway_addresses=expand_pool(settings.gateway_api.address_pool),
         published_addresses=frozenset(kubernetes.status.addresses),

@@ -48,11 +48,65 @@ class ProxyPlugin(SpecPart):
 
     name: str
     enabled: StrictBool = False
+    config: dict[str, Any] | None = Field(default=None, repr=False)
+
+
+class SecretKeyRef(SpecPart):
+    """One key of a Secret in the namespace of the GatewayProxy."""
+
+    name: str
+    key: str
+
+
+class AdminKeySource(SpecPart):
+    """Where the admin key is."""
+
+    secret_key_ref: SecretKeyRef | None = None
+
+
+class ProxyAdminKey(SpecPart):
+    """The admin key, or where it is."""
+
+    value: str = Field(default="", repr=False)
+    value_from: AdminKeySource | None = None
+
+
+class ProxyAuth(SpecPart):
+    """The credentials for the Admin API."""
+
+    type: Literal["AdminKey"] = "AdminKey"
+    admin_key: ProxyAdminKey = Field(default_factory=ProxyAdminKey)
+
+
+class ProxyService(SpecPart):
+    """The Service of the Admin API, in the namespace of the GatewayProxy."""
+
+    name: str
+    port: int = Field(default=0, ge=0, le=65535)
+
+
+class ControlPlane(SpecPart):
+    """The Admin API of a group of gateways."""
+
+    mode: Literal["apisix", "apisix-standalone"] | None = None
+    endpoints: tuple[str, ...] = ()
+    service: ProxyService | None = None
+    tls_verify: StrictBool = False
+    auth: ProxyAuth = Field(default_factory=ProxyAuth)
+
+
+class ProxyProvider(SpecPart):
+    """What configures the gateways."""
+
+    type: Literal["ControlPlane"] = "ControlPlane"
+    control_plane: ControlPlane | None = None
 
 
 class GatewayProxySpec(SpecPart):
-    """GatewayProxy: parameters of a Gateway. The gateways themselves are in the settings of the controller."""
+    """GatewayProxy: the gateways of a class or a Gateway, and their parameters."""
 
+    publish_service: str = ""
     status_address: tuple[str, ...] = ()
+    provider: ProxyProvider | None = None
     plugins: tuple[ProxyPlugin, ...] = ()
     plugin_metadata: dict[str, Any] = Field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.records import Former
+from apisix_ingress.model.target import Target
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.fair_rests import FairRests
 from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
@@ -35,6 +36,9 @@ class ChangeSink:
 
     def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
         """Handle a new Admin API address of a cluster; None restores the address from the settings."""
+
+    def target_changed(self, name: str, target: Target | None) -> None:
+        """Handle the gateways of a GatewayProxy; None: it describes none, or nothing refers to it."""
 
 
 class Enqueuer(Protocol):

@@ -18,7 +18,7 @@ from apisix_ingress.model.kinds.table import kinds_of_records
 from apisix_ingress.model.names import object_name
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.problem_codes.nginx_codes import ANNOUNCED
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import Record, is_meant_for
 from apisix_ingress.state.world import World
 from providers.cluster_config import ClusterConfigProvider
 from providers.core.problems import SHARED_HOST
@@ -204,7 +204,7 @@ class Conditions:
 
     def _keys(self, records: Mapping[RecordKey, Record], cluster: str) -> Iterator[RecordKey]:
         """Yield the records of an owner that a cluster should have, and the records that they reference."""
-        wanted = [record for record in records.values() if record.clusters is None or cluster in record.clusters]
+        wanted = [record for record in records.values() if is_meant_for(record.clusters, cluster)]
         yield from dict.fromkeys((*(record.key for record in wanted), *_refs(wanted)))
 
 

@@ -45,6 +45,8 @@ class Options:
         secret_selector: Label selector of the Secrets that are read; empty: all of them.
         plugin_metadata: The ConfigMap with plugin metadata; None if not configured.
         clusters: The names of the gateway clusters.
+        cluster_urls: URL of an Admin API → the gateway cluster of the settings.
+        gateway_proxies: Whether a GatewayProxy may describe gateways.
         gateway_api: Whether kinds of the Gateway API are read.
         gateway_addresses: The pool from which each Gateway gets its own address; empty: they share all addresses.
         gateway_experimental: Whether experimental fields of routes are served.
@@ -75,6 +77,8 @@ class Options:
     secret_selector: str = ""
     plugin_metadata: ObjectKey | None = None
     clusters: frozenset[str] = DEFAULT_CLUSTERS
+    cluster_urls: Mapping[str, str] = field(default_factory=lambda: {"http://127.0.0.1:9180/apisix/admin": "default"})
+    gateway_proxies: bool = True
     gateway_api: bool = True
     gateway_addresses: tuple[str, ...] = ()
     gateway_experimental: bool = False

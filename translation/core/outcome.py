@@ -12,6 +12,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
+from apisix_ingress.model.target import Target
 from apisix_ingress.state.claims import UpstreamClaim, weakened
 from apisix_ingress.state.holds import Hold
 from translation.core.grants import Destination, Reference
@@ -28,6 +29,7 @@ class Published(NamedTuple):
         protected: All its records in a gateway, recognized by name: they stay if a policy rejects the new ones.
         references: What the records use from other namespaces through grants.
         destinations: The hosts that the records lead to, if the settings require a check of what they are.
+        target: The gateways that the object describes.
         carried_over: Records whose last published version stays although others change, each with the fields that
             change nevertheless. If they were never published, they are not created.
     """
@@ -44,6 +46,7 @@ class Published(NamedTuple):
     attached: frozenset[ListenerKey] = frozenset()
     hosts: frozenset[str] = frozenset()
     canaries: tuple[CustomObject, ...] = ()
+    target: Target | None = None
 
     def desired(self, before: Mapping[RecordKey, Record]) -> tuple[Record, ...]:
         """Return the desired records, given those published last."""

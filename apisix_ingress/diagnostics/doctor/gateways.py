@@ -9,6 +9,7 @@ from apisix_ingress.diagnostics.collect.inventory import Inventory
 from apisix_ingress.diagnostics.doctor.api_server import clock_check
 from apisix_ingress.diagnostics.doctor.check import Check, fail, ok, skip, warn
 from apisix_ingress.model.admin_address import PUBLISHED_KEYS, version_of
+from apisix_ingress.model.records import is_meant_for
 from apisix_ingress.settings import ClusterSettings
 from apisix_ingress.webhook.schemas.plugin_configs import Use, plugin_uses
 
@@ -72,7 +73,7 @@ def _plugins(name: str, gateway: SeenGateway, inventory: Inventory) -> Iterator[
     unknown: dict[tuple[str, bool], list[str]] = {}
     for owner, use in _uses(inventory):
         table = (gateway.book.stream if use.in_stream else gateway.book.http).plugins
-        concerned = use.clusters is None or gateway.name in use.clusters
+        concerned = is_meant_for(use.clusters, gateway.name)
         if concerned and table and use.name not in table:
             unknown.setdefault((use.name, use.in_stream), []).append(f"{owner} ({use.path})")
     for (plugin, in_stream), places in sorted(unknown.items())[:_SHOWN]:

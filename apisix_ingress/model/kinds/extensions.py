@@ -63,5 +63,14 @@ EXTENSION_ROWS = (
         provider="providers.extensions.gateway_consumer:GatewayConsumerProvider",
         status="document",
     ),
-    _row("GatewayProxy", "gatewayproxies", "gatewayProxy", lint="apisix_ingress.lint.rules:proxy_problems"),
+    _row(
+        "GatewayProxy",
+        "gatewayproxies",
+        "gatewayProxy",
+        translator="translation.gateway.extensions.gateway_proxy:translate_gateway_proxy",
+        provider="providers.extensions.gateway_proxy:GatewayProxyProvider",
+        lint="apisix_ingress.lint.rules:proxy_problems",
+        record_prefix="GatewayProxy",
+        record_names={"global_rules": ""},
+    ),
 )

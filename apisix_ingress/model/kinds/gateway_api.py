@@ -93,6 +93,7 @@ GATEWAY_ROWS = (
         "gateway_class:GatewayClassProvider",
         other_versions=("v1beta1",),
         namespaced=False,
+        indexes={by.BY_PROXY: by.gateway_proxy},
         short="gc",
     ),
     _row(
@@ -101,7 +102,7 @@ GATEWAY_ROWS = (
         "gateway",
         "gateway:GatewayProvider",
         other_versions=("v1beta1",),
-        indexes={by.EVERY: by.every, by.BY_FRONTEND: by.frontends, **_CLAIMS},
+        indexes={by.EVERY: by.every, by.BY_FRONTEND: by.frontends, by.BY_PROXY: by.gateway_proxy, **_CLAIMS},
         ranked=frozenset(_CLAIMS),
         short="gtw",
     ),

@@ -7,6 +7,7 @@ from typing import Any
 
 from apisix_ingress.model import objects as kube
 from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.ip_address import canonical_ip
 
 IndexFunction = Callable[[Any], Iterable[str]]
@@ -73,6 +74,9 @@ BY_TARGET = "target"
 
 BY_BACKEND = "backend"
 """Index of routes of the Gateway API: `namespace/name` of each Service that they name as a backend."""
+
+BY_PROXY = "proxy"
+"""Index of IngressClasses, GatewayClasses and Gateways: `namespace/name` of the GatewayProxy in their parameters."""
 
 EVERY = "every"
 """Index of Gateways: all of them under the empty string."""
@@ -141,6 +145,26 @@ def policy_targets(item: kube.CustomObject) -> Iterable[str]:
     targets = (mapping_in(each) for each in list_in(item.spec.get("targetRefs")))
     named = ((f"{each.get('group') or ''}/{each.get('kind')}", each.get("name")) for each in targets)
     return dict.fromkeys(f"{kind}/{item.meta.namespace}/{name}" for kind, name in named)
+
+
+def class_proxy(item: kube.IngressClass) -> Iterable[str]:
+    """Return the GatewayProxy of an IngressClass."""
+    return (item.proxy.place,) if item.proxy else ()
+
+
+def gateway_proxy(item: kube.CustomObject) -> Iterable[str]:
+    """Return the GatewayProxy of a Gateway or GatewayClass."""
+    found = proxy_named(item)
+    return (found.place,) if found else ()
+
+
+def proxy_named(item: kube.CustomObject) -> ObjectKey | None:
+    """Return the GatewayProxy that a Gateway or GatewayClass refers to."""
+    owner = item.spec if item.meta.kind == "GatewayClass" else mapping_in(item.spec.get("infrastructure"))
+    named = mapping_in(owner.get("parametersRef"))
+    if (named.get("group"), named.get("kind")) != ("apisix.apache.org", "GatewayProxy"):
+        return None
+    return ObjectKey("GatewayProxy", str(named.get("namespace") or item.meta.namespace), str(named.get("name")))
 
 
 def every(item: kube.CustomObject) -> Iterable[str]:

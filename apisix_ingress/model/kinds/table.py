@@ -138,7 +138,7 @@ _ROWS = (
         decoders.decode_ingress_class,
         removed={"networking.k8s.io/v1beta1": "1.22"},
         namespaced=False,
-        indexes={by.DEFAULT_CLASS: by.default_class},
+        indexes={by.DEFAULT_CLASS: by.default_class, by.BY_PROXY: by.class_proxy},
         label="ingressClass",
     ),
     Resource(

@@ -25,9 +25,10 @@ GATEWAY_API_CODES = (
     Code(
         "AIX1003",
         "InvalidParameters",
-        "A GatewayClass or Gateway has parameters that are not supported",
-        "Its condition Accepted is False.",
-        "Remove the parametersRef, or the field of the GatewayProxy that the message names.",
+        "The parameters of a class or Gateway cannot be used",
+        "The condition Accepted of a GatewayClass or Gateway is False. Objects of an IngressClass keep their last"
+        " version.",
+        "Correct the field of the GatewayProxy that the message names, or remove the reference to it.",
     ),
     Code(
         "AIX1004",

@@ -109,9 +109,8 @@ VALUE_CODES = (
         "AIX0807",
         "SettingWithoutEffect",
         "A setting of a GatewayProxy has no effect",
-        "The setting is ignored. A Gateway that refers to the GatewayProxy is not accepted if it is `plugins` or"
-        " `pluginMetadata`. Only `lint` reports it.",
-        "Create an ApisixGlobalRule for plugins, and use the settings of the controller that the message names.",
+        "The setting is ignored. Only `lint` reports it.",
+        "Use the setting of the controller that the message names.",
     ),
     Code(
         "AIX0901",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import Record, is_meant_for
 from apisix_ingress.state.view import View
 from apisix_ingress.webhook.review import Verdict
 from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem
@@ -65,7 +65,7 @@ def check_plugins(uses: Sequence[Use], books: Books, unknown: Callable[[str], No
     denials: dict[str, None] = {}
     warnings: list[str] = []
     for cluster, book in sorted(books.items()):
-        mine = [use for use in uses if use.clusters is None or cluster in use.clusters]
+        mine = [use for use in uses if is_meant_for(use.clusters, cluster)]
         if book is not None:
             if any(_is_unknown(use, book) for use in mine):
                 unknown(cluster)

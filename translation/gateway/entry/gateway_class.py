@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apisix_ingress.model.assessment import Assessment, Verdict
+from apisix_ingress.model.kinds.indexes import proxy_named
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
@@ -56,7 +57,7 @@ def translate_gateway_class(obj: CustomObject, view: View, options: Options) -> 
     """Return the assessment of a GatewayClass of this controller."""
     draft = Builder(obj.meta, view, options)
     accepted = Verdict("Accepted", True, "Accepted")
-    if obj.spec.get("parametersRef"):
+    if obj.spec.get("parametersRef") and proxy_named(obj) is None:
         message = "spec.parametersRef: parameters of a class are not supported; remove it"
         accepted = Verdict("Accepted", False, "InvalidParameters", message)
         draft.degrade("InvalidParameters", "spec.parametersRef", "is not supported; remove it")
