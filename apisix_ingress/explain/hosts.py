@@ -13,7 +13,7 @@ from apisix_ingress.explain.patterns import RouteFacts, host_level
 from apisix_ingress.explain.request import ProbeRequest
 from apisix_ingress.explain.response import Records, Response, respond
 from apisix_ingress.explain.routing import in_order
-from apisix_ingress.model.json import FrozenJson, list_in
+from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 
 _REST = "\0"
 """Stands for what follows the prefix of a uri: no uri of another route can name it."""
@@ -147,7 +147,7 @@ class HostResponses:
         if star and rest:  # which paths its further segments match is not known
             routes = [*{route.id: route for route in (*routes, *self._index.matching(host, prefix))}.values()]
         ordered = in_order(host, path, routes) if rest or len(routes) > 1 else routes
-        schemes = _SCHEMES if any(_names_scheme(route) for route in ordered) else ("http",)
+        schemes = _SCHEMES if any(_depends_on_scheme(route) for route in ordered) else ("http",)
         for scheme in schemes:
             yield from self._of_scheme(ordered, host, path, scheme)
 
@@ -208,8 +208,13 @@ def _conditions(route: RouteFacts, scheme: str) -> _Conditions | None:
     return _Conditions(frozenset(route.body.get("methods") or ()), tuple(variables), others)
 
 
-def _names_scheme(route: RouteFacts) -> bool:
-    return any(isinstance(rule, list) and rule[:1] == ["scheme"] for rule in list_in(route.body.get("vars")))
+def _depends_on_scheme(route: RouteFacts) -> bool:
+    """Return whether a route has a condition on the scheme, or redirects http to https itself."""
+    if any(isinstance(rule, list) and rule[:1] == ["scheme"] for rule in list_in(route.body.get("vars"))):
+        return True
+    plugins = mapping_in(route.body.get("plugins"))
+    function = mapping_in(mapping_in(plugins.get("client-control")).get("ingress_nginx"))
+    return "https" in function or bool(mapping_in(plugins.get("redirect")).get("http_to_https"))
 
 
 def _names(rule: object) -> Iterator[str]:

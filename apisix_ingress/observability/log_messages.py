@@ -95,6 +95,8 @@ SENTENCES = {
     "status.rejected": "the API server rejected the status of an object",
     "status.unsupported": "a kind has no status subresource",
     "status.written": "the status of an object was written",
+    "target.connected": "the gateways of a GatewayProxy are connected",
+    "target.disconnected": "the gateways of a GatewayProxy are no longer used; they keep their records",
     "term.ended": "this replica no longer leads",
     "term.failed": "a term of leadership ended with an error",
     "term.overrun": "work continued after leadership ended",

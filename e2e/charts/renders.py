@@ -31,6 +31,17 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
         }
     },
     "default class of another name": {"config": {"kubernetes": {"ingressClass": "edge", "defaultIngressClass": True}}},
+    "standalone gateways": {
+        "gatewayProxy": {
+            "provider": {
+                "controlPlane": {
+                    "mode": "apisix-standalone",
+                    "endpoints": ["http://192.0.2.1:9180", "http://192.0.2.2:9180/apisix/admin"],
+                }
+            }
+        },
+        "config": {"kubernetes": {"secretSelector": "gateway=yes"}},
+    },
     "several clusters with TLS": {
         "gatewayProxy": {"provider": {"controlPlane": {"tls": {"verify": False}}}},
         "clusters": [

@@ -38,8 +38,9 @@ OPENS = frozenset({
 """Plugins that reject no request."""
 
 _FUNCTIONS = ("serverless-pre-function", "serverless-post-function")
-_GUARDING = frozenset({"basic", "external", "limits", "waived"})
-"""Values of the functions of `translation.nginx` that guard a path."""
+_HOST = "client-control"
+_GUARDING = frozenset({"basic", "external", "https", "limits", "waived"})
+"""Values of the functions of `translation.nginx` that guard a path, or redirect it to https."""
 
 
 def exposure(body: FrozenJson, config: FrozenJson | None = None) -> Exposure:
@@ -55,7 +56,8 @@ def exposure(body: FrozenJson, config: FrozenJson | None = None) -> Exposure:
     if not _ANSWERS.isdisjoint(plugins) and BACKENDS.isdisjoint(body):
         return Exposure.REFUSES
     found = {**mapping_in(config.get("plugins")), **plugins} if config else plugins
-    if not GUARDS.isdisjoint(found) or any(_is_guarding_function(found[name]) for name in _FUNCTIONS if name in found):
+    functions = (found[name] for name in (*_FUNCTIONS, _HOST) if name in found)
+    if not GUARDS.isdisjoint(found) or any(map(_is_guarding_function, functions)):
         return Exposure.GUARDED
     if "plugin_config_id" in body and config is None:
         return Exposure.UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
-from translation.nginx.functions.attached import CODE, PLUGINS, RUN
+from translation.nginx.functions.attached import CODE, FIELD, PLUGINS, RUN
 from translation.nginx.functions.requests import HOST, REQUEST
 from translation.nginx.functions.texts import TEXTS
 from translation.plugins.code import CODE_FIELDS, CODE_META, is_code
@@ -24,9 +24,22 @@ def code_faults(name: str, config: Mapping[str, Any]) -> Iterator[Fault]:
     meta = config.get("_meta")
     if isinstance(meta, dict) and CODE_META in meta and (name, meta[CODE_META]) != (HOST, REQUEST):
         yield Fault(("_meta", CODE_META), OF_USER)
+    # The functions may use their values as configurations of plugins.
+    if name in PLUGINS or name == HOST:
+        yield from (Fault((FIELD, *path), OF_USER) for path in _metas(config.get(FIELD)))
     for plugin, field in CODE_FIELDS:
         if plugin == name and field in config:
             yield Fault((field,), OF_USER)
+
+
+def _metas(value: Any) -> Iterator[tuple[str | int, ...]]:
+    """Yield the paths of all `_meta` below a value."""
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in items:
+        if name == "_meta":
+            yield (name,)
+        else:
+            yield from ((name, *path) for path in _metas(each))
 
 
 def _unknown(field: str, texts: Any, known: Set[str]) -> Iterator[Fault]:

@@ -27,8 +27,9 @@ def test_times_and_changes_survive_a_failover(stage: Stage) -> None:
     idle = route(f"idle.{stage.host}", name="idle")
     idle["spec"]["http"][0]["backends"][0]["serviceName"] = "idle"
     web = route(stage.host)
-    stage.apply([web, idle, ingress(f"lost.{stage.host}", name="lost", service="gone")])
+    stage.apply([web, idle])
     first = stage.start(name="first")
+    stage.apply(ingress(f"lost.{stage.host}", name="lost", service="gone"))
     stage.traffic.until_status(200, stage.host)
     wanted = {"NoEndpoints", "ServiceNotFound"}
     wait_until(lambda: failing(first), lambda got: wanted <= {code for code, at in got.items() if at}, "both problems")

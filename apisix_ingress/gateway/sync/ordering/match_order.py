@@ -126,7 +126,9 @@ class MatchOrder:
             return False
         first = max(cycle, key=self._level)
         if self._level(first) > self._level(slot.key):
-            self._due[first] = None
+            # If something else blocks it, it is considered again after that.
+            if self._table.get(first).blocked_on == self._waits[first].taker:
+                self._due[first] = None
             return False
         return True
 

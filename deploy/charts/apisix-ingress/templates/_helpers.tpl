@@ -137,6 +137,15 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- $first := dict "name" "default" "adminUrl" (include "apisix-ingress.adminUrl" .) -}}
 {{- $_ := set $first "adminKey" (include "apisix-ingress.adminKey" . | fromJson) -}}
 {{- $_ := set $first "tls" $plane.tls -}}
+{{- $_ := set $first "mode" $plane.mode -}}
+{{- $more := list -}}
+{{- if and (eq $plane.mode "apisix-standalone") (not .Values.adminUrl) -}}
+{{- range rest (default list $plane.endpoints) -}}
+{{- $url := trimSuffix "/" . -}}
+{{- $more = append $more (ternary $url (printf "%s/apisix/admin" $url) (ne (urlParse $url).path "")) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $first "moreAdminUrls" $more -}}
 {{- $items := list -}}
 {{- range $index, $item := prepend .Values.clusters $first -}}
 {{- $where := ternary "gatewayProxy.provider.controlPlane.auth.adminKey" (printf "clusters[%d].adminKey" (sub $index 1)) (eq $index 0) -}}
@@ -159,7 +168,7 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- end -}}
 {{- $tls := merge (dict) (default dict $item.tls) (dict "verify" true "caSecretName" "" "clientSecretName" "") -}}
 {{- if and $item.tls (hasKey $item.tls "verify") -}}{{- $_ := set $tls "verify" $item.tls.verify -}}{{- end -}}
-{{- $items = append $items (dict "name" $item.name "adminUrl" $item.adminUrl "secret" $secret "value" (default "" $key.value) "tls" $tls "provider" $item.provider) -}}
+{{- $items = append $items (dict "name" $item.name "adminUrl" $item.adminUrl "mode" (default "apisix" $item.mode) "moreAdminUrls" (default list $item.moreAdminUrls) "secret" $secret "value" (default "" $key.value) "tls" $tls "provider" $item.provider) -}}
 {{- end -}}
 {{- dict "items" $items | toJson -}}
 {{- end -}}

@@ -84,6 +84,7 @@ def test_a_plugin_gets_a_value_of_a_secret_and_its_rotation(stage: Stage) -> Non
     config = {"headers": {"set": {"X-Token": source}}}
     stage.apply([{**secret, "stringData": {"token": "one"}}, http_route(stage.host, filters=[extension("token")])])
     stage.apply(make("PluginConfig", "token", plugins=[{"name": "proxy-rewrite", "config": config}]))
+    stage.traffic.until_status(200, stage.host)
     stage.traffic.until(lambda answer: answer.seen["headers"].get("x-token") == "one", stage.host)
     stage.apply({**secret, "stringData": {"token": "two"}})
     stage.traffic.until(lambda answer: answer.seen["headers"].get("x-token") == "two", stage.host)

@@ -61,7 +61,9 @@ ingress_nginx:
   annotations_prefix: nginx.ingress.kubernetes.io
 clusters:
   - name: default
+    mode: apisix
     admin_url: http://127.0.0.1:9180/apisix/admin
+    more_admin_urls: []
     admin_key: ""
     admin_key_file: ""
     tls: {ca_file: "", cert_file: "", key_file: "", verify: true}

@@ -56,6 +56,17 @@ def test_an_exact_path_of_another_ingress_keeps_its_own_route() -> None:
     assert got["/api/*",]["timeout"] == {"connect": 5, "send": 60, "read": 60}
 
 
+def test_an_edit_that_splits_a_merged_route_writes_new_routes_for_its_parts() -> None:
+    """The merged one is deleted after that; as one of its parts, it would leave the other part of the path open."""
+    before = compact(ingress("web", ("/api", "Prefix")))
+    after = compact(
+        ingress("web", ("/api", "Prefix")), ingress("own", ("/api", "Exact"), age=1, proxy_read_timeout="7")
+    )
+
+    merged = before["/api", "/api/*"]["id"]
+    assert merged not in {body["id"] for body in after.values()}
+
+
 def test_a_path_that_redirects_to_https_is_one_route_that_serves_no_http() -> None:
     got = compact(ingress("web", ("/api", "Prefix"), force_ssl_redirect="true"))
 
@@ -119,6 +130,8 @@ def test_other_headers_of_responses_stay_in_their_plugin() -> None:
 def test_the_judge_of_records_accepts_the_function_only_where_it_belongs() -> None:
     assert list(code_faults("client-control", {"_meta": FUNCTION})) == []
     assert [fault.steps for fault in code_faults("proxy-rewrite", {"_meta": FUNCTION})] == [("_meta", "pre_function")]
+    inside = {"_meta": FUNCTION, "ingress_nginx": {"secure": {"_meta": FUNCTION}}}
+    assert [fault.steps for fault in code_faults("client-control", inside)] == [("ingress_nginx", "secure", "_meta")]
     changed = {"_meta": {"pre_function": f"{REQUEST} "}}
     assert [fault.steps for fault in code_faults("client-control", changed)] == [("_meta", "pre_function")]
 

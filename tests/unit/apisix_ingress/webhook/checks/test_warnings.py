@@ -123,6 +123,6 @@ def test_an_object_above_the_budget_of_its_namespace_is_allowed_with_a_warning()
     got = ask(checks, manifest(route_spec()))
     assert got.allowed
     assert [warning.partition(":")[2] for warning in got.warnings] == [
-        " the objects of this namespace would exceed the limit of 0 MiB of records: delete some of them, or make them"
-        " refer to smaller Secrets"
+        " the objects of this namespace would exceed the limit of 0 MiB of records: delete some of them, make them"
+        " refer to smaller Secrets, or use fewer regular expressions"
     ]
