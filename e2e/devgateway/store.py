@@ -105,7 +105,7 @@ class Records:
         return name in self.kind(kind)
 
     def set(self, kind: str, name: str, record: Record | None) -> None:
-        """Create, replace or delete (None) a record; tell the listeners."""
+        """Create, replace or delete (None) a record; call the listeners."""
         records = self.kind(kind)
         old = records.get(name)
         if record is None:
