@@ -136,7 +136,11 @@ def parsed(content: bytes) -> Document:
     for kind in KINDS:
         version = found.get(f"{kind}_conf_version")
         document.versions[kind] = version if isinstance(version, int) else 0
-        document.items[kind] = {id_: canonical(item) for id_, item in _identified(kind, list_in(found.get(kind)))}
+        try:
+            items = {id_: canonical(item) for id_, item in _identified(kind, list_in(found.get(kind)))}
+        except TypeError:  # nested too deeply
+            raise GatewayUnavailable(f"the gateway has {kind} that cannot be read", sent=False) from None
+        document.items[kind] = items
     return document
 
 

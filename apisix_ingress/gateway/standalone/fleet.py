@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -130,7 +131,8 @@ class Fleet:
                 for url in self.endpoints.keys() - self._kept:
                     group.create_task(self._keep(url, term), name=f"standalone-{url}")
                 await self._clock.sleep(CHECK_SECONDS)
-                await self.refresh()
+                with contextlib.suppress(GatewayUnavailable):  # the next list reports it
+                    await self.refresh()
 
     async def _keep(self, url: str, term: Fence) -> None:
         self._kept.add(url)

@@ -13,12 +13,14 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
+from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.adminapi.admin_key import SETTINGS
 from apisix_ingress.gateway.adminapi.client import AdminKey
 from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.standalone.admin import StandaloneAdmin
+from apisix_ingress.gateway.standalone.document import parsed
 from apisix_ingress.gateway.standalone.endpoint import Endpoint
-from apisix_ingress.gateway.standalone.fleet import Fleet
+from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS, Fleet, Resolve
 from apisix_ingress.gateway.standalone.group import StandaloneGroup
 from apisix_ingress.gateway.standalone.resolver import urls_of_gateways
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
@@ -68,14 +70,14 @@ def ids(gateway: DevGateway, kind: str) -> set[str]:
 
 
 @contextlib.asynccontextmanager
-async def connected(*gateways: DevGateway) -> AsyncIterator[StandaloneGroup]:
+async def connected(*gateways: DevGateway, resolve: Resolve | None = None) -> AsyncIterator[StandaloneGroup]:
     clock, key = MonotonicClock(), AdminKey(lambda: SecretStr(gateways[0].admin_key))
     admin = StandaloneAdmin(gateways[0].admin_url, key, controller="apisix-ingress", timeout=TIMEOUT / 2)
 
     def connect(url: str) -> Endpoint:
         return Endpoint(admin.elsewhere(url, key, SETTINGS))
 
-    resolve = partial(urls_of_gateways, [gateway.admin_url for gateway in gateways])
+    resolve = resolve or partial(urls_of_gateways, [gateway.admin_url for gateway in gateways])
     fleet = Fleet("c1", connect, resolve, seconds=TIMEOUT / 2, clock=clock)
     try:
         yield StandaloneGroup("c1", fleet, controller="apisix-ingress", timeout=TIMEOUT, clock=clock)
@@ -101,6 +103,30 @@ async def until_applied(sync: ClusterSync, records: Sequence[Record]) -> None:
         return sync.idle() and all(sync.record_state(record.key).kind == "applied" for record in records)
 
     await until(are_applied, "the records", state=sync.counts)
+
+
+async def test_gateways_that_are_found_later_get_every_record(gateways: tuple[DevGateway, DevGateway]) -> None:
+    found: list[str] = []
+
+    async def resolve() -> list[str]:
+        if not found:
+            raise GatewayUnavailable("no such host", sent=False)
+        return found
+
+    async with connected(*gateways, resolve=resolve) as backend, leading(backend, FakeWanted([UPSTREAM])) as sync:
+        await until(lambda: sync.outage is not None, "the outage")
+        await asyncio.sleep(2 * CHECK_SECONDS)  # the checks of gateways go on
+        found.extend(gateway.admin_url for gateway in gateways)
+        await until_applied(sync, [UPSTREAM])
+
+        assert [ids(gateway, "upstreams") for gateway in gateways] == [{"u1"}] * 2
+
+
+def test_a_document_that_is_nested_too_deeply_is_an_error() -> None:
+    deep = b"[" * 500 + b"]" * 500
+    content = b'{"consumer_groups_conf_version":1,"routes":[{"id":"a","x":%b}]}' % deep
+    with pytest.raises(GatewayUnavailable, match="routes that cannot be read"):
+        parsed(content)
 
 
 async def test_every_gateway_gets_every_record_in_few_documents(gateways: tuple[DevGateway, DevGateway]) -> None:
