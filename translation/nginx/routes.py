@@ -89,12 +89,12 @@ def _merged(first: Route, second: Route) -> Route | None:
         return None
     if (redirect := _https_redirect(first)) and _is_same_place(first, second):
         plugins = _with_values(second.plugins, {"https": redirect})
-        return replace(_of_any_scheme(second), part=f"any-{second.part}", plugins=plugins)
+        return replace(_of_any_scheme(second), part=f"{second.part}-any", plugins=plugins)
     http, https = sorted((first, second), key=lambda each: each.scheme)
     secure = _values(https.plugins).get(_SECURE)
     plugins = _with_values(http.plugins, {_SECURE: secure}) if secure else http.plugins
     same = _is_same_place(first, second) and https.plugins == plugins and https.fields == http.fields
-    return replace(_of_any_scheme(first), part=f"any-{first.part}", plugins=plugins) if same else None
+    return replace(_of_any_scheme(first), part=f"{first.part}-any", plugins=plugins) if same else None
 
 
 def _of_any_scheme(route: Route) -> Route:
@@ -127,7 +127,7 @@ def _of_all_paths(routes: Iterable[Route]) -> list[Route]:
         place = (route.uris[0].removesuffix("/*"), route.priority)
         above = single.get(place) if _is_subtree(route) else None
         if above and replace(above, part=route.part, uris=route.uris) == route:
-            found[route.part] = replace(route, part=f"tree-{route.part}", uris=(*above.uris, *route.uris))
+            found[route.part] = replace(route, part=f"{route.part}-tree", uris=(*above.uris, *route.uris))
             del found[above.part], single[place]  # /foo and /foo/ have the same subtree
     return list(found.values())
 
