@@ -38,6 +38,10 @@ class Response:
         got: dict[str, Any] = json.loads(self.text)
         return got
 
+    def received(self, header: str) -> str:
+        """Return a header (in lower case) of the request as the pod received it; empty if no pod responded."""
+        return str(self.seen["headers"].get(header, "")) if self.pod else ""
+
 
 class Traffic:
     """Sends requests to one gateway.

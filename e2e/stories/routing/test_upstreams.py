@@ -66,7 +66,7 @@ def client_secret(scene: Scene, authority: CA) -> None:
 
 def host_seen(want: str, response: Response) -> bool:
     """Return whether the node received this host."""
-    return response.status == 200 and response.seen["headers"]["host"] == want
+    return response.received("host") == want
 
 
 def external_name(scene: Scene, name: str, target: str) -> None:

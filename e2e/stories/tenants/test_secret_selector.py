@@ -18,7 +18,7 @@ def with_token(stage: Stage, host: str) -> Manifest:
 
 
 def wait_token(stage: Stage, host: str, token: str) -> None:
-    stage.traffic.until(lambda answer: answer.status == 200 and answer.seen["headers"].get("x-token") == token, host)
+    stage.traffic.until(lambda answer: answer.received("x-token") == token, host)
 
 
 def test_a_secret_without_the_labels_does_not_exist(stage: Stage) -> None:

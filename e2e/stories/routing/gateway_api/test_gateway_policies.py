@@ -85,9 +85,9 @@ def test_a_plugin_gets_a_value_of_a_secret_and_its_rotation(stage: Stage) -> Non
     stage.apply([{**secret, "stringData": {"token": "one"}}, http_route(stage.host, filters=[extension("token")])])
     stage.apply(make("PluginConfig", "token", plugins=[{"name": "proxy-rewrite", "config": config}]))
     stage.traffic.until_status(200, stage.host)
-    stage.traffic.until(lambda answer: answer.seen["headers"].get("x-token") == "one", stage.host)
+    stage.traffic.until(lambda answer: answer.received("x-token") == "one", stage.host)
     stage.apply({**secret, "stringData": {"token": "two"}})
-    stage.traffic.until(lambda answer: answer.seen["headers"].get("x-token") == "two", stage.host)
+    stage.traffic.until(lambda answer: answer.received("x-token") == "two", stage.host)
 
 
 def test_settings_of_a_service_are_removed_with_the_crd_of_their_policy(stage: Stage) -> None:
@@ -96,11 +96,11 @@ def test_settings_of_a_service_are_removed_with_the_crd_of_their_policy(stage: S
     stage.apply(
         make("BackendTrafficPolicy", "web", targetRefs=[service], passHost="rewrite", upstreamHost="inner.test")
     )
-    stage.traffic.until(lambda answer: answer.seen["headers"].get("host") == "inner.test", stage.host)
+    stage.traffic.until(lambda answer: answer.received("host") == "inner.test", stage.host)
     extension_kinds.remove(stage.api)
-    stage.traffic.until(lambda answer: answer.seen["headers"].get("host") == stage.host, stage.host)
+    stage.traffic.until(lambda answer: answer.received("host") == stage.host, stage.host)
     extension_kinds.install(stage.api)
     stage.apply(
         make("BackendTrafficPolicy", "web", targetRefs=[service], passHost="rewrite", upstreamHost="inner.test")
     )
-    stage.traffic.until(lambda answer: answer.seen["headers"].get("host") == "inner.test", stage.host)
+    stage.traffic.until(lambda answer: answer.received("host") == "inner.test", stage.host)
