@@ -45,7 +45,7 @@ def proxies_of(obj: KubeObject | None, outcome: Published, view: View) -> frozen
             namespace, name = str(named.get("namespace") or obj.meta.namespace), str(named.get("name"))
             return frozenset({_of_gateway(ObjectKey("Gateway", namespace, name), view)})
         case _:
-            return frozenset({_of_class(obj, view)})
+            return frozenset({proxy_of_class(obj, view)})
 
 
 def clusters_of(obj: KubeObject | None, outcome: Published, view: View, options: Options) -> frozenset[str] | None:
@@ -109,7 +109,8 @@ def target_in(proxy: ObjectKey, view: View) -> Target | None:
         raise InvalidTarget(f"{proxy}: spec.provider.controlPlane.{error}") from None
 
 
-def _of_class(obj: CustomObject, view: View) -> ObjectKey | None:
+def proxy_of_class(obj: CustomObject, view: View) -> ObjectKey | None:
+    """Return the GatewayProxy of the IngressClass of an object."""
     if name := written_class(obj):
         found = view.get(IngressClass, ObjectKey("IngressClass", "", name))
         return found.proxy if found else None

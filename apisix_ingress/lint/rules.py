@@ -89,9 +89,9 @@ def ingress_problems(item: CustomObject) -> Iterator[Problem]:
 
 def proxy_problems(item: CustomObject) -> Iterator[Problem]:
     """Yield the setting of a GatewayProxy that has no effect; 2.x would apply it."""
-    if item.spec.get("publishService"):
-        instead = "use kubernetes.status.publish_service of the configuration, and remove it"
-        yield Problem("SettingWithoutEffect", f"has no effect: {instead}", "spec.publishService", "warning")
+    if item.spec.get("publishService") and item.spec.get("statusAddress"):
+        message = "has no effect: statusAddress takes precedence; remove one of them"
+        yield Problem("SettingWithoutEffect", message, "spec.publishService", "warning")
 
 
 def route_problems(item: CustomObject) -> Iterator[Problem]:

@@ -286,7 +286,7 @@ class ClusterSettings(_Section):
     admin_url: AdminUrl = "http://127.0.0.1:9180/apisix/admin"
     """URL of the Admin API. With apisix-standalone, each address of the host is a gateway, unless the URL is https."""
     more_admin_urls: tuple[AdminUrl, ...] = ()
-    """URLs of other gateways of the group; only with apisix-standalone."""
+    """URLs of other gateways of the group. With etcd, the next one is used when no connection to one is possible."""
     admin_key: SecretStr = SecretStr("")
     """Value of the X-API-KEY header; empty: requests have no key."""
     admin_key_file: str = ""
@@ -296,8 +296,6 @@ class ClusterSettings(_Section):
 
     @model_validator(mode="after")
     def _has_one_usable_key(self) -> Self:
-        if self.more_admin_urls and self.mode != "apisix-standalone":
-            raise ValueError("more_admin_urls needs mode: apisix-standalone; gateways with etcd need only one URL")
         if self.admin_key.get_secret_value() and self.admin_key_file:
             raise ValueError("admin_key and admin_key_file are mutually exclusive: set one of them")
         if not HEADER_VALUE.fits(self.admin_key.get_secret_value()):

@@ -318,6 +318,7 @@ def connect_target(
         name=name,
         mode=target.mode,
         admin_url=first,
+        more_admin_urls=target.urls[1:],
         admin_key=SecretStr(target.key),
         tls=TlsSettings(verify=target.verify),
         sync=settings.clusters[0].sync,
@@ -345,6 +346,8 @@ def _client(cluster: ClusterSettings, preset: str, fields: Fields, identity: Ide
     return client(
         cluster.admin_url,
         AdminKey(partial(_read_key, cluster, preset), cluster.admin_key_file),
+        # Standalone gateways have a client each.
+        more_urls=() if is_standalone else cluster.more_admin_urls,
         controller=identity.controller_name,
         # A write to standalone gateways may have to wait for the one before.
         timeout=cluster.sync.timeout / 2 if is_standalone else cluster.sync.timeout,

@@ -1,5 +1,7 @@
 """The addresses in the status of Ingresses and routes: the configured ones, or those of the gateways' Service.
 
+A GatewayProxy of their class takes precedence over the settings.
+
 `kube.status.writer` writes them and leaves addresses of other controllers alone.
 """
 
@@ -11,11 +13,15 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.network.ip_address import is_ip
-from apisix_ingress.model.objects import Service
+from apisix_ingress.model.objects import CustomObject, Service
 from apisix_ingress.state.world import World
+from translation.published_addresses import load_balancer_addresses, proxy_addresses, published_service
+from translation.targets import proxy_of_class
 
 AUTO = "auto"
 """The setting to find the Service."""
+
+PROXY = "GatewayProxy"
 
 
 class Addresses:
@@ -55,11 +61,22 @@ class Addresses:
         """
         if not RESOURCES[key.kind].addressed or not self._world.synced:
             return None
-        if not (self._fixed or self._target()):
+        named = self._named(key)
+        if named is None and not (self._fixed or self._target()):
             return None
         if self._leaves_alone(key):
             return None
-        return self.published() if key in self._world.reports else []
+        if key not in self._world.reports:
+            return []
+        return self.published() if named is None else named
+
+    def _named(self, key: ObjectKey) -> list[JsonObject] | None:
+        """Return the addresses that the GatewayProxy of an object's class names; None if it names none."""
+        view = self._world.view()
+        obj = view.get(CustomObject, key)
+        proxy = proxy_of_class(obj, view) if obj else None
+        found = proxy_addresses(proxy, key.namespace, view) if proxy else None
+        return None if found is None else [entry(address) for address in found]
 
     def published(self) -> list[JsonObject]:
         """Return the addresses for the objects of this controller; empty until every kind was listed."""
@@ -75,20 +92,30 @@ class Addresses:
         return self._service
 
     def follow(self, wake: Callable[[ObjectKey], None]) -> None:
-        """Call `wake` for every object of this controller with addresses when the Service changes."""
+        """Call `wake` for every object of this controller with addresses when a Service with addresses changes."""
 
         def changed(read: Read) -> None:
             before = self._service
             if isinstance(read, ObjectKey) and read.kind == "Service" and read.namespace in self._searched:
                 self._is_found = False
-            if read == before or (not self._is_found and self._world.synced and self._target() != before):
+            if (
+                read == before
+                or (not self._is_found and self._world.synced and self._target() != before)
+                or self._is_named(read)
+            ):
                 for key in self._world.reports:
                     if RESOURCES[key.kind].addressed or RESOURCES[key.kind].status == "document":
                         wake(key)
 
-        if self._service or self._searched:
-            self._is_followed = True
-            self._world.listen(changed)
+        self._is_followed = True
+        self._world.listen(changed)
+
+    def _is_named(self, read: Read) -> bool:
+        """Return whether something is a Service that a GatewayProxy publishes."""
+        if not isinstance(read, ObjectKey) or read.kind != "Service" or PROXY not in self._world.stores:
+            return False
+        named = (str(each.spec.get("publishService") or "") for each in self._world.stores[PROXY].values())
+        return any(published_service(each, read.namespace) == read for each in named)
 
 
 def gateway_service(services: Iterable[Service], namespaces: Collection[str]) -> ObjectKey | None:
@@ -100,13 +127,8 @@ def gateway_service(services: Iterable[Service], namespaces: Collection[str]) ->
 
 
 def published(service: Service | None) -> list[JsonObject]:
-    """Return the addresses of a Service in the order of 1.8; empty unless its load balancer has an address.
-
-    External IPs are published only together with the addresses of the load balancer (v1-behaviour.md §7).
-    """
-    if service is None or service.type != "LoadBalancer" or not service.load_balancer:
-        return []
-    return [entry(address) for address in (*(ip or host for ip, host in service.load_balancer), *service.external_ips)]
+    """Return the addresses of a Service as entries of a status."""
+    return [entry(address) for address in load_balancer_addresses(service)]
 
 
 def entry(address: str) -> JsonObject:

@@ -74,6 +74,7 @@ class AdminClient:
     Args:
         url: The URL of the Admin API, without a trailing slash.
         key: The admin key.
+        more_urls: URLs of the Admin API of other gateways of the cluster, for when no connection to one is possible.
         controller: The name of this controller, which the labels of its records contain.
         timeout: Seconds for one write, including repeated requests.
         concurrency: The maximum number of concurrent writes.
@@ -90,6 +91,7 @@ class AdminClient:
         url: str,
         key: AdminKey,
         *,
+        more_urls: Sequence[str] = (),
         controller: str,
         timeout: float,
         concurrency: int = 1,
@@ -102,7 +104,7 @@ class AdminClient:
     ) -> None:
         transport = transport or AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
         self.requests = RequestSender(
-            url,
+            (url, *more_urls),
             key,
             timeout=timeout,
             transport=transport,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, TypeVar
@@ -54,11 +54,15 @@ _NOT_SENT = (
 _SMALL = 16 * 1024
 
 
+# The next gateway of the same etcd may accept the connection.
+_UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout)
+
+
 class RequestSender:
-    """Sends requests to one address.
+    """Sends requests to one Admin API.
 
     Args:
-        url: The URL of the Admin API, without a trailing slash.
+        urls: The URLs of the Admin API, without a trailing slash: each is used until no connection is possible.
         key: The admin key.
         timeout: Seconds for one request, including its repetition.
         transport: Sends the requests.
@@ -69,7 +73,7 @@ class RequestSender:
 
     def __init__(
         self,
-        url: str,
+        urls: Sequence[str],
         key: AdminKey,
         *,
         timeout: float,
@@ -78,7 +82,9 @@ class RequestSender:
         on_request: RequestHook,
         fields: Fields,
     ) -> None:
-        self.url = url
+        self._urls = tuple(urls)
+        self.url = self._urls[0]
+        """The URL in use."""
         self.key = key
         self.fields = fields
         self.timeout = timeout
@@ -91,7 +97,7 @@ class RequestSender:
     def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> RequestSender:
         """Return a sender to another address that shares the transport."""
         other = copy(self)
-        other.url, other.key, other.fields = url, key, fields
+        other._urls, other.url, other.key, other.fields = (url,), url, key, fields
         other._headers = other._new_headers()
         return other
 
@@ -172,17 +178,28 @@ class RequestSender:
     async def _send(
         self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str], extensions: dict[str, Any]
     ) -> httpx.Response:
-        """Send a request, and repeat it if it was cut off."""
+        """Send a request to the first address that accepts a connection."""
         request = (method, path, payload, headers, extensions)
         try:
-            try:
-                return await self._attempt(*request)
-            except _CUT_OFF:
-                return await self._repeat(*request)
+            for _ in self._urls[1:]:
+                used = self.url
+                try:
+                    return await self._send_to_one(*request)
+                except _UNREACHABLE:
+                    if self.url == used:  # another request may have changed it since this one was sent
+                        self.url = self._urls[(self._urls.index(used) + 1) % len(self._urls)]
+            return await self._send_to_one(*request)
         except (httpx.RequestError, httpx.InvalidURL) as error:
             # A reference cycle between frames and error would otherwise stay until the garbage collector runs.
             error.__traceback__ = None
             raise self._no_response(error, f"{method} {path}", extensions) from error
+
+    async def _send_to_one(self, *request: Any) -> httpx.Response:
+        """Send a request, and repeat it if it was cut off."""
+        try:
+            return await self._attempt(*request)
+        except _CUT_OFF:
+            return await self._repeat(*request)
 
     @retry(
         # A GET, PUT or DELETE that was cut off is repeated; all three are idempotent.

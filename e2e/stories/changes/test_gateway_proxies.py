@@ -56,6 +56,33 @@ def test_routes_go_to_the_gateways_of_their_gateway(stage: Stage) -> None:
     through(other).until_status(404, stage.host)
 
 
+def test_another_endpoint_of_a_proxy_is_used_when_the_first_one_is_gone(stage: Stage) -> None:
+    other = stage.another_gateway()
+    stage.start()
+    stage.serve()
+    to_other = gateway()
+    to_other["spec"]["infrastructure"] = {"parametersRef": REFERENCE}
+    endpoints = ["http://127.0.0.1:1", f"http://{other.admin_address}"]
+    stage.apply([CLASS, proxy(other, endpoints=endpoints), to_other, http_route(stage.host)])
+    through(other).until_status(200, stage.host)
+
+
+def test_a_proxy_names_the_addresses_in_the_statuses_of_its_class(stage: Stage) -> None:
+    other = stage.another_gateway()
+    name = f"class-{stage.namespace}"
+    stage.start()
+    stage.serve()
+    named = proxy(other)
+    named["spec"]["statusAddress"] = ["192.0.2.9"]
+    stage.apply([named, own_class(stage, name)])
+    stage.apply(of_class(route(stage.host), name))
+    try:
+        through(other).until_status(200, stage.host)
+        stage.wait_route(lambda found: "192.0.2.9" in str((found or {}).get("status")), "to show the address")
+    finally:
+        stage.api.delete("IngressClass", name)
+
+
 def test_a_class_has_standalone_gateways_and_others_have_not_its_routes(stage: Stage) -> None:
     other = stage.another_gateway(standalone=True)
     name = f"class-{stage.namespace}"

@@ -22,6 +22,7 @@ from translation.core.options import Options
 from translation.core.outcome import NOTHING, Outcome, Published
 from translation.gateway.parsing import spec_of
 from translation.plugins.configs import translate_plugins
+from translation.published_addresses import proxy_addresses
 from translation.targets import InvalidTarget, cluster_of, is_used, target_in
 
 _WITHOUT_PROVIDER = "use an ApisixGlobalRule and kubernetes.plugin_metadata of the configuration instead"
@@ -57,8 +58,8 @@ def proxy_of(gateway: ObjectKey, spec: GatewaySpec, view: View) -> Parameters:
         return Parameters(f"{key}: {error}")
     if proxy.provider is None and (any(each.enabled for each in proxy.plugins) or proxy.plugin_metadata):
         return Parameters(f"{key}: spec.plugins and spec.pluginMetadata need spec.provider; {_WITHOUT_PROVIDER}")
-    every = dict.fromkeys(proxy.status_address)
-    return Parameters(addresses=tuple(("IPAddress" if is_ip(each) else "Hostname", each) for each in every))
+    every = proxy_addresses(key, gateway.namespace, view)
+    return Parameters(addresses=tuple(("IPAddress" if is_ip(each) else "Hostname", each) for each in every or ()))
 
 
 def translate_gateway_proxy(obj: CustomObject, view: View, options: Options) -> Outcome:

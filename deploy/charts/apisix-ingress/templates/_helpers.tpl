@@ -139,7 +139,7 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- $_ := set $first "tls" $plane.tls -}}
 {{- $_ := set $first "mode" $plane.mode -}}
 {{- $more := list -}}
-{{- if and (eq $plane.mode "apisix-standalone") (not .Values.adminUrl) -}}
+{{- if not .Values.adminUrl -}}
 {{- range rest (default list $plane.endpoints) -}}
 {{- $url := trimSuffix "/" . -}}
 {{- $more = append $more (ternary $url (printf "%s/apisix/admin" $url) (ne (urlParse $url).path "")) -}}

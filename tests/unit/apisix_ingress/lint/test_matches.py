@@ -58,6 +58,7 @@ metadata: {name: proxy}
 spec:
   provider: {type: ControlPlane}
   publishService: a/b
+  statusAddress: [192.0.2.1]
   plugins: [{name: key-auth, enabled: true}]
   pluginMetadata: {http-logger: {}}
 """

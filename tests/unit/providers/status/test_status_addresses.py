@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
-from apisix_ingress.model.objects import Service
+from apisix_ingress.model.objects import IngressClass, Service
 from apisix_ingress.state.world import Report, World
 from providers.status.status_addresses import AUTO, Addresses, published
 from tests.factories import make_custom, make_key, make_service
@@ -22,6 +24,10 @@ def make_world(*services: Service) -> World:
     world.reports[SHOP] = Report(1)
     world.reports[make_key("web")] = Report(1)
     return world
+
+
+def make_class(proxy: ObjectKey) -> IngressClass:
+    return IngressClass(make_custom("own", kind="IngressClass", namespace="").meta, proxy=proxy)
 
 
 def make_gateway(*addresses: str, **fields: Any) -> Service:
@@ -101,6 +107,51 @@ def test_fixed_addresses_follow_no_service() -> None:
     Addresses(world, GATEWAY, ["192.0.2.1"]).follow(woken.append)
     world.stores["Service"].set(make_gateway("192.0.2.1"))
     assert woken == []
+
+
+def make_proxied(spec: dict[str, Any], *services: Service) -> World:
+    """Return a complete world with an Ingress whose class refers to a GatewayProxy."""
+    world = World(RESOURCES[kind] for kind in ("Service", "Ingress", "IngressClass", "GatewayProxy"))
+    proxy = make_custom("proxy", kind="GatewayProxy", namespace="infra", spec=spec)
+    ingress = make_custom("shop", kind="Ingress", spec={"ingressClassName": "own"})
+    relist(world.stores["Service"], services)
+    relist(world.stores["Ingress"], [ingress])
+    relist(world.stores["IngressClass"], [make_class(proxy.meta.key)])
+    relist(world.stores["GatewayProxy"], [proxy])
+    world.reports[SHOP] = Report(1)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ({"statusAddress": ["192.0.2.9", "lb.example.com"]}, [{"ip": "192.0.2.9"}, {"hostname": "lb.example.com"}]),
+        ({"statusAddress": ["192.0.2.9"], "publishService": "infra/gw"}, [{"ip": "192.0.2.9"}]),
+        ({"publishService": "infra/gw"}, [{"ip": "192.0.2.1"}]),
+        ({"publishService": "gw"}, []),
+        ({"publishService": "infra/missing"}, []),
+        ({}, [{"ip": "198.51.100.7"}]),
+        ({"statusAddress": 1}, [{"ip": "198.51.100.7"}]),
+    ],
+)
+def test_the_gateway_proxy_of_a_class_determines_the_addresses(spec: dict[str, Any], shown: list[Any]) -> None:
+    addresses = Addresses(make_proxied(spec, make_gateway("192.0.2.1")), "", ["198.51.100.7"])
+    assert addresses.of(SHOP) == shown
+
+
+def test_a_service_without_namespace_is_that_of_the_ingress() -> None:
+    service = make_service("gw", type="LoadBalancer", load_balancer=(("192.0.2.2", ""),))
+    assert Addresses(make_proxied({"publishService": "gw"}, service), "", []).of(SHOP) == [{"ip": "192.0.2.2"}]
+
+
+def test_a_service_that_a_gateway_proxy_publishes_is_followed() -> None:
+    world = make_proxied({"publishService": "infra/gw"})
+    woken: list[ObjectKey] = []
+    Addresses(world, "", []).follow(woken.append)
+    world.stores["Service"].set(make_service("web"))
+    assert woken == []
+    world.stores["Service"].set(make_gateway("192.0.2.1"))
+    assert woken == [SHOP]
 
 
 def make_found(*services: Service) -> tuple[World, Addresses]:

@@ -320,6 +320,15 @@ def test_addresses_of_a_gateway_proxy_are_those_of_the_gateway() -> None:
     assert assessed(found, "Gateway", "gw").addresses == want
 
 
+def test_a_gateway_shows_the_addresses_of_the_service_that_its_gateway_proxy_publishes() -> None:
+    wanted = {"group": "apisix.apache.org", "kind": "GatewayProxy", "name": "p"}
+    status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
+    balancer = {**service("lb", type="LoadBalancer"), "status": status}
+    proxy = make("GatewayProxy", "p", spec={"publishService": "lb"})
+    found = settle(CLASS, gateway(infrastructure={"parametersRef": wanted}), balancer, proxy)
+    assert assessed(found, "Gateway", "gw").addresses == (("IPAddress", "192.0.2.1"),)
+
+
 @pytest.mark.parametrize(
     ("spec", "reference"),
     [
