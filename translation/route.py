@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from apisix_ingress.model import names
 from apisix_ingress.model.json import FrozenJson, JsonObject, list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey, RecordKind
+from apisix_ingress.model.names import Granularity
 from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.network.host_names import without_dot
 from apisix_ingress.model.objects import CustomObject
@@ -173,7 +174,7 @@ def _upstreams(draft: Builder, rule: HttpRule, plugins: Plugins, path: str) -> s
 
 def _backend(draft: Builder, backend: StreamBackend, path: str) -> Backend:
     return Backend(
-        draft.namespace,
+        backend.service_namespace or draft.namespace,
         backend.service_name,
         backend.service_port,
         path=f"{path}.serviceName",
@@ -226,20 +227,21 @@ def _claim_roughly(draft: Builder, spec: FrozenJson) -> None:
     rules = [*_mappings(spec.get("http")), *_mappings(spec.get("stream"))]
     for rule in rules:
         for backend in _mappings([*list_in(rule.get("backends")), rule.get("backend")]):
-            service, port = backend.get("serviceName"), backend.get("servicePort")
-            if isinstance(service, str) and isinstance(port, int):
-                subset = backend.get("subset")
-                draft.claim(
-                    UpstreamClaim(
-                        ObjectKey("Service", draft.namespace, service),
-                        port,
-                        subset if isinstance(subset, str) else "",
-                        "service" if backend.get("resolveGranularity") == "service" else "endpoint",
-                    )
-                )
+            _claim_service_roughly(draft, backend)
         for reference in _mappings(rule.get("upstreams")):
             if isinstance(name := reference.get("name"), str):
                 draft.claim(UpstreamClaim(ObjectKey("ApisixUpstream", draft.namespace, name)))
+
+
+def _claim_service_roughly(draft: Builder, backend: FrozenJson) -> None:
+    service, port = backend.get("serviceName"), backend.get("servicePort")
+    namespace, subset = backend.get("serviceNamespace") or draft.namespace, backend.get("subset")
+    if not isinstance(service, str) or not isinstance(port, int) or not isinstance(namespace, str):
+        return
+    key = ObjectKey("Service", namespace, service)
+    if not draft.refuses(key):
+        granularity: Granularity = "service" if backend.get("resolveGranularity") == "service" else "endpoint"
+        draft.claim(UpstreamClaim(key, port, subset if isinstance(subset, str) else "", granularity))
 
 
 def _mappings(value: object) -> Iterator[JsonObject]:

@@ -232,6 +232,7 @@ def _reference(value: Mapping[str, Any], path: str, namespace: str) -> _Referenc
     service = value.get("service")
     if isinstance(value.get("serviceName"), str):
         name, port = value["serviceName"], value.get("servicePort")
+        namespace = value.get("serviceNamespace") or namespace
     elif isinstance(service, dict):  # the backend of an Ingress
         number = mapping_in(service.get("port"))
         name, port = service.get("name"), number.get("number") or number.get("name")

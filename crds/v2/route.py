@@ -99,9 +99,14 @@ class HttpMatch(SpecPart):
 
 
 class StreamBackend(SpecPart):
-    """A Service in the namespace of the route."""
+    """A Service."""
 
     service_name: Name = Field(description="Name of the Service.")
+    service_namespace: str = Field(
+        default="",
+        description="Namespace of the Service (default: the namespace of the route). Another namespace may have to"
+        " permit the reference with a ReferenceGrant.",
+    )
     service_port: ServicePort = Field(description="Number or name of a port of the Service.")
     resolve_granularity: Granularity = Field(
         default="", description="Addresses to send requests to: endpoint (default): the Pods; service: the cluster IP."
@@ -115,7 +120,7 @@ class StreamBackend(SpecPart):
 
 
 class Backend(StreamBackend):
-    """A Service in the namespace of the route, with its share of the requests."""
+    """A Service, with its share of the requests."""
 
     weight: Weight = Field(default=100, description="Share among the backends and upstreams (default 100).")
 

@@ -163,6 +163,22 @@ def test_a_certificate_of_another_namespace_is_served_only_with_a_grant(stage: S
     assert condition(again)["message"] == condition(refused)["message"] == condition(absent)["message"]
 
 
+def test_a_backend_of_a_route_in_another_namespace_needs_a_grant(stage: Stage, tenant: str) -> None:
+    stage.start(kubernetes=GRANTING)
+    stage.serve()
+    web = route(stage.host)
+    web["spec"]["http"][0]["backends"][0]["serviceNamespace"] = stage.namespace
+    stage.api.apply(web, namespace=tenant)
+    stage.api.wait("ApisixRoute", "web", says("False", "ReferenceGrant"), "refused", namespace=tenant)
+    assert stage.traffic.send(stage.host).status == 404
+    allow(stage, tenant, (OURS, "ApisixRoute"), ("", "Service", "web"))
+    assert stage.traffic.until_status(200, stage.host).pod == "web"
+    stage.api.wait("ApisixRoute", "web", says("True"), "synced", namespace=tenant)
+    revoke(stage)
+    stage.traffic.until_status(404, stage.host)
+    wait_until(lambda: stage.gateway.records("upstreams"), lambda got: got == {}, "no upstream")
+
+
 def test_a_plugin_config_of_another_namespace_needs_a_grant(stage: Stage, tenant: str) -> None:
     stage.start(kubernetes=GRANTING)
     plugins = [{"name": "redirect", "enable": True, "config": {"uri": "/elsewhere", "ret_code": 302}}]

@@ -151,6 +151,8 @@ def _ingress(it: Maker) -> JsonObject:
 
 def _route(it: Maker) -> JsonObject:
     backend = {"serviceName": it.some("web", "web", "app", "none"), "servicePort": 80}
+    if it.seed.random() < 0.2:
+        backend["serviceNamespace"] = it.space()
     match = {"hosts": it.hosts(), "paths": [it.some("/*", "/login", "/login/*")]}
     rule = {
         "name": "r",

@@ -54,6 +54,11 @@ GOOD = [
     Case("a plugin config that answers", "ApisixRoute", route(backends=[], plugin_config_name="redirect")),
     Case("optional texts that are empty", "ApisixRoute", route(plugin_config_name="", plugin_config_namespace="")),
     Case(
+        "a Service of another namespace",
+        "ApisixRoute",
+        route(backends=[{"serviceName": "web", "serviceNamespace": "shop", "servicePort": 80}]),
+    ),
+    Case(
         "2.2's spelling of endpoint",
         "ApisixRoute",
         route(backends=[{"serviceName": "web", "servicePort": "http", "resolveGranularity": "endpoints"}]),

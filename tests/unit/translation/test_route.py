@@ -87,6 +87,8 @@ def test_spec_that_does_not_fit_still_claims_what_can_be_read() -> None:
                 {"serviceName": "web", "servicePort": 80, "subset": "s", "resolveGranularity": "service"},
                 {"serviceName": "web", "servicePort": "http"},
                 {"serviceName": 5, "servicePort": 80},
+                {"serviceName": "web", "serviceNamespace": "b", "servicePort": 80},
+                {"serviceName": "web", "serviceNamespace": 5, "servicePort": 80},
             ],
             "upstreams": [{"name": "ext"}, {"name": 5}, None],
         },
@@ -97,6 +99,7 @@ def test_spec_that_does_not_fit_still_claims_what_can_be_read() -> None:
     assert isinstance(got, KeepLast)
     assert got.claims == (
         UpstreamClaim(WEB, 80, "s", "service", weak=True),
+        UpstreamClaim(ObjectKey("Service", "b", "web"), 80, weak=True),
         UpstreamClaim(ObjectKey("ApisixUpstream", "default", "ext"), weak=True),
         UpstreamClaim(ObjectKey("Service", "default", "tcp"), 9000, weak=True),
     )

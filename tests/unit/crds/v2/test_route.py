@@ -23,6 +23,7 @@ def test_absent_fields_have_their_neutral_values() -> None:
     }
     assert rule.backends[0].model_dump() == {
         "service_name": "web",
+        "service_namespace": "",
         "service_port": 80,
         "resolve_granularity": "",
         "subset": "",

@@ -122,6 +122,8 @@ INGRESS = ingress(ingress_rule(), annotations={"k8s.apisix.apache.org/svc-namesp
 CONFIGURED = route(rule(plugin_config_name="pc", plugin_config_namespace="b"))
 PLUGIN_CONFIG = make("ApisixPluginConfig", "pc", namespace="b", spec={"plugins": [{"name": "cors"}]})
 CLIENT: dict[str, Any] = {"tlsSecret": {"name": "secret", "namespace": "b"}}
+ELSEWHERE_WEB: dict[str, Any] = {"serviceName": "web", "serviceNamespace": "b", "servicePort": 80}
+STREAM = {"name": "tcp", "protocol": "TCP", "match": {"ingressPort": 9100}, "backend": ELSEWHERE_WEB}
 NODES: dict[str, Any] = {"externalNodes": [{"name": "a.example.com", "type": "Domain"}]}
 
 CASES = {
@@ -131,6 +133,18 @@ CASES = {
         grant(to("Service", "web"), source=from_("Ingress", "networking.k8s.io")),
         ["routes", "upstreams"],
         {"Ingress default/ing"},
+    ),
+    "service of an HTTP rule": (
+        [route(rule(backends=[ELSEWHERE_WEB])), service(namespace="b")],
+        grant(to("Service", "web"), source=from_("ApisixRoute")),
+        ["routes", "upstreams"],
+        {"ApisixRoute default/route"},
+    ),
+    "service of a stream rule": (
+        [route(stream=[STREAM]), service(namespace="b")],
+        grant(to("Service"), source=from_("ApisixRoute")),
+        ["stream_routes", "upstreams"],
+        {"ApisixRoute default/route"},
     ),
     "plugin config": (
         [CONFIGURED, service(), PLUGIN_CONFIG],
@@ -222,6 +236,15 @@ def test_a_broken_edit_that_names_something_else_does_not_outlive_the_grant() ->
     harness.put(service())
     harness.put(ingress(ingress_rule()))
     assert (harness.kinds, harness.reported) == (kinds, {})
+
+
+def test_a_spec_that_does_not_fit_does_not_outlive_the_grant() -> None:
+    objects, allowing, kinds, _ = CASES["service of an HTTP rule"]
+    harness = GrantHarness(*objects, allowing)
+    harness.put(route(rule(backends=[ELSEWHERE_WEB], priority="high")))
+    assert (harness.kinds, list(harness.reported)) == (kinds, ["ApisixRoute default/route"])
+    harness.delete("ReferenceGrant", "grant")
+    assert (harness.kinds, list(harness.reported)) == ([], ["ApisixRoute default/route"])
 
 
 def test_an_edit_away_from_the_other_namespace_needs_no_grant_any_more() -> None:
