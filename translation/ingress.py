@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from apisix_ingress.model import names
-from apisix_ingress.model.exposure import Exposure
 from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.network.host_names import in_ascii, without_dot
@@ -32,8 +31,7 @@ from translation.hosts.route_conflicts import RouteConflicts
 from translation.ingress_spec import Backend, IngressSpec, parse_ingress
 from translation.ingress_tls import protect_tls, translate_tls
 from translation.plugins.configs import present
-from translation.plugins.exposure import exposure
-from translation.plugins.pattern_errors import may_fail, on_error
+from translation.plugins.pattern_errors import close_on_error
 from translation.route import find_plugin_config
 from translation.upstreams import backends
 
@@ -41,7 +39,6 @@ EXACT_PRIORITY = 1
 """Priority of an Exact path if a Prefix path of the same Ingress has the same text. Otherwise 1.8's 0 is sufficient."""
 
 _HOST = ValuePattern(HOST_PATTERN)
-_ERROR: JsonObject = {"fault-injection": {"abort": {"http_status": 500}}}
 
 
 class _Entry(NamedTuple):
@@ -161,17 +158,7 @@ def _route(
     body["upstream_id"] = _upstream(draft, entry, extras)
     body |= _extras(draft, extras)
     draft.record("routes", name, body)
-    if entry.type == "ImplementationSpecific" and extras.use_regex:
-        _close_on_error(draft, entry.path, f"{name}#error", body)
-
-
-def _close_on_error(draft: Builder, pattern: str, name: str, body: JsonObject) -> None:
-    """Respond with 500 if a guarded pattern fails with an error, so that no other path answers."""
-    if may_fail(pattern) and exposure(body) < Exposure.OPEN:
-        _, *conditions = body["vars"]
-        match: JsonObject = {field: body[field] for field in ("host", "priority", "uris") if field in body}
-        match |= {"vars": [on_error(pattern, "~~"), *conditions], "plugins": _ERROR}
-        draft.record("routes", name, draft.new_body("routes", name) | match)
+    close_on_error(draft, name, body)
 
 
 def _priority(entry: _Entry, extras: RouteAnnotations, shared: bool, ahead: int) -> int:

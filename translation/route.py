@@ -32,6 +32,7 @@ from translation.hosts.route_conflicts import RouteConflicts
 from translation.plugin_config import plugins_of
 from translation.plugins.code import refuse_code
 from translation.plugins.configs import Plugins, authenticate, present, translate_plugins
+from translation.plugins.pattern_errors import close_on_error
 from translation.upstreams.backends import Backend, claim_external, claim_service
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _http(draft: Builder, rule: HttpRule, path: str, rivals: RouteConflicts) -> 
         path = f"{path}.plugin_config_name"
         body["plugin_config_id"] = find_plugin_config(draft, namespace, rule.plugin_config_name, path)
     draft.record("routes", name, body)
+    close_on_error(draft, name, body)
 
 
 def _matching(draft: Builder, match: HttpMatch, hosts: Sequence[str], path: str) -> JsonObject:

@@ -53,6 +53,47 @@ def test_a_response_ends_when_its_client_has_gone(real: Tenants) -> None:
     wait_until(lambda: unfinished(real, host), lambda count: count == 0, "the Pod to have no response unfinished")
 
 
+def test_a_response_is_not_delivered_to_the_next_client(real: Tenants) -> None:
+    """A backend may send interim responses before the final one."""
+    host = f"interim.{real.domain}"
+    real.apply(real.ingress("interim", host, custom_http_errors="418"))
+    real.traffic.until(lambda answer: answer.pod == "web", host)
+
+    sent = [real.traffic.send(host, path) for path in ("/interim", "/own")]
+
+    assert [(answer.status, answer.seen["path"]) for answer in sent] == [(200, "/interim"), (200, "/own")]
+
+
+def test_requests_without_a_waiting_client_are_limited(real: Tenants) -> None:
+    host = f"silent.{real.domain}"
+    real.apply(real.ingress("silent", host, custom_http_errors="418"))
+    real.traffic.until(lambda answer: answer.pod == "web", host)
+
+    for _ in range(600):
+        with socket.create_connection(real.traffic.address, timeout=TIMEOUT) as connection:
+            connection.sendall(f"GET /silent HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+
+    real.traffic.until_status(503, host)
+    plain = f"plain.{real.domain}"
+    real.apply(real.ingress("plain", plain))
+    assert 0 < int(real.traffic.until(lambda answer: answer.pod == "web", plain, "/unfinished").text) <= 512
+
+
+def test_the_page_for_an_error_is_not_avoided_or_changed(real: Tenants) -> None:
+    host = f"pages.{real.domain}"
+    real.victim.create("pages")
+    real.victim.service("pages", {"app": "pages"})
+    real.victim.wait_published("pages", 1)
+    real.apply(real.ingress("pages", host, custom_http_errors="404", default_backend="pages"))
+    real.traffic.until(lambda answer: answer.pod == "web", host)
+
+    shown = real.traffic.send(host, "/status/404", headers={"X-Code": "200", "x-service-name": "other"})
+    upgraded = real.traffic.send(host, "/status/404", headers={"Upgrade": "x"})
+
+    assert (shown.pod, shown.received("x-code"), shown.received("x-service-name")) == ("pages", "404", "web")
+    assert (upgraded.status, upgraded.text) == (404, "")
+
+
 def test_copies_without_a_waiting_client_are_limited(real: Tenants) -> None:
     host, target = f"copied.{real.domain}", real.victim.create("target")
     real.apply(real.ingress("copied", host, mirror_target=target.url("/endless")))

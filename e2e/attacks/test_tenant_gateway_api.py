@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import pytest
 
-from e2e.attacks.installation import MARK, Tenants, gateway_class
+from e2e.attacks.gateway_api import ALL, route_of
+from e2e.attacks.installation import Tenants
 from e2e.cluster.client import Manifest, wait_until
-from e2e.conftest import OWN
-from e2e.definitions.gateway_kinds import http_route, make
+from e2e.definitions.gateway_kinds import make
 
 pytestmark = pytest.mark.usefixtures("gateway_kinds")
-
-ALL = {"namespaces": {"from": "All"}}
-
-
-@pytest.fixture
-def infra(tenants: Tenants) -> Iterator[str]:
-    """A third namespace, of the operator, with a Gateway that takes routes and ListenerSets of every namespace."""
-    api, labels = tenants.installation.api, OWN | {MARK: tenants.installation.mark}
-    listener = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": ALL}
-    spec: dict[str, Any] = {"gatewayClassName": "apisix", "listeners": [listener], "allowedListeners": ALL}
-    with api.namespace("infra", labels=labels) as namespace:
-        api.apply([gateway_class(), make("Gateway", "gw", **spec)], namespace=namespace)
-        yield namespace
-
-
-def route_of(infra: str, name: str, host: str, service: str = "web", **rule: object) -> Manifest:
-    """Return an HTTPRoute of the shared Gateway."""
-    made = http_route(host, {"name": service, "port": 80}, name=name, **rule)
-    made["spec"]["parentRefs"] = [{"name": "gw", "namespace": infra}]
-    return made
 
 
 def judged(tenants: Tenants, name: str) -> list[str]:

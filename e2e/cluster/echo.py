@@ -123,12 +123,19 @@ def make_app(pod: str) -> web.Application:
     async def endless(request: web.Request) -> web.StreamResponse:
         unfinished.append(request)
         try:
+            if request.path == "/silent":
+                await asyncio.Event().wait()
             return await _endless(request)
         finally:
             unfinished.remove(request)
 
     async def count(_request: web.Request) -> web.Response:
         return web.Response(text=str(len(unfinished)))
+
+    async def interim(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        request.transport.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
+        return await echo(request)
 
     async def echo(request: web.Request) -> web.Response:
         await asyncio.sleep(float(request.match_info.get("seconds", "0")))
@@ -144,7 +151,8 @@ def make_app(pod: str) -> web.Application:
     app.on_response_prepare.append(name_the_pod)
     app.router.add_route("*", "/status/{code:[2-5][0-9][0-9]}", echo)
     app.router.add_route("*", r"/delay/{seconds:\d+(\.\d+)?}", echo)
-    app.router.add_get("/endless", endless)
+    app.router.add_get("/{name:endless|silent}", endless)
+    app.router.add_get("/interim", interim)
     app.router.add_get("/unfinished", count)
     app.router.add_route("*", "/{path:.*}", echo_or_websocket)
     return app

@@ -23,7 +23,7 @@ from translation.nginx.certificates import (
 from translation.nginx.effects.balancing.canaries import canaries_at
 from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
 from translation.nginx.effects.location import location_branches
-from translation.nginx.effects.protection.pattern_errors import fails_open, on_failure
+from translation.nginx.effects.protection.pattern_errors import fails_open
 from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
 from translation.nginx.effects.responses import response_headers, with_headers
@@ -36,6 +36,7 @@ from translation.nginx.sources import Source, read_config, sources_of_host
 from translation.nginx.streams import add_streams
 from translation.nginx.tables.gateway_fields import ROUTE_HOST
 from translation.nginx.tables.values import Values, compiles
+from translation.plugins.pattern_errors import on_failure
 
 _STEP = 64
 """Distance between the priorities of two locations of a host: a location has fewer branches."""
@@ -130,7 +131,7 @@ class _Host:
             for place, branch in enumerate(branches):
                 self._route(_part(location, place), match, branch, base + len(branches) - place)
             if self._server.regex and fails_open(site):
-                failed = {**match, "vars": on_failure(location.path)}
+                failed = {**match, "vars": on_failure(location.path, "~*")}
                 self._route(_part(location, "error"), failed, Branch(plugins=answer(500)), base)
         self._app_root()
         self._slashes()

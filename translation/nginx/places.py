@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from apisix_ingress.model.formats.patterns import TextPattern
 from translation.nginx.servers import Location
+from translation.plugins.pattern_errors import plain_start
 
 _SPAN = 256
 """Number of locations with overlapping paths of one length that have numbers of their own."""
@@ -17,10 +17,6 @@ _SPAN = 256
 _LONGEST = 8192
 HIGHEST = 2 * _LONGEST * _SPAN
 """Every number is below."""
-
-_SPECIAL = frozenset(".^$*+?()[]{}|\\")
-_PLAIN = TextPattern(r"[^.^$*+?()\[\]{}|\\]*")
-_GROUP = TextPattern(r"\([^()]*\)")
 
 
 def places(locations: Sequence[Location], *, exact_first: bool) -> list[int]:
@@ -50,14 +46,3 @@ def _ranks(paths: Iterable[tuple[int, str]]) -> dict[int, int]:
         chains[-1][1].append(index)
     ranked = (sorted(chain, reverse=True) for _, chain in chains)
     return {index: min(rank, _SPAN - 1) for chain in ranked for rank, index in enumerate(chain)}
-
-
-def plain_start(pattern: str) -> str:
-    """Return what each match of a pattern begins with, in lower case; empty if that is not known."""
-    if _SPECIAL.isdisjoint(pattern):
-        return pattern.lower()
-    if "|" in _GROUP.sub("", pattern):
-        return ""
-    found = _PLAIN.match(pattern)
-    start = found[0] if found else ""
-    return (start[:-1] if pattern[len(start) : len(start) + 1] in ("*", "?", "{") else start).lower()

@@ -14,6 +14,8 @@ from apisix_ingress.model.objects import Secret
 from translation.core.context import Context
 from translation.core.text_checks import check_secret
 from translation.plugins.code import check_code
+from translation.plugins.mirrors import PLUGIN as MIRROR
+from translation.plugins.mirrors import with_raw_path
 from translation.plugins.policy import judge
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ def translate_plugins(scope: Context, plugins: Sequence[Plugin], path: str) -> P
 
 
 def review(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
-    """Report what the settings reject in a plugin; return its configuration with the namespace in shared names.
+    """Report what the settings reject in a plugin; return its configuration as a gateway gets it.
+
+    Shared names contain the namespace.
 
     Args:
         scope: The object that has the plugin.
@@ -53,9 +57,9 @@ def review(scope: Context, name: str, config: JsonObject, path: str, config_path
     """
     check_code(scope, name, config, path)
     # Global rules affect every team: RBAC decides who may write them.
-    if scope.options.plugins == "all" or scope.kind == "ApisixGlobalRule":
-        return config
-    return judge(scope, name, config, path, config_path)
+    if scope.options.plugins == "reviewed" and scope.kind != "ApisixGlobalRule":
+        config = judge(scope, name, config, path, config_path)
+    return with_raw_path(config) if name == MIRROR else config
 
 
 def _config(scope: Context, plugin: Plugin, path: str) -> JsonObject:

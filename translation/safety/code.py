@@ -8,8 +8,12 @@ from typing import Any
 from translation.nginx.functions.attached import CODE, FIELD, PLUGINS, RUN
 from translation.nginx.functions.requests import HOST, REQUEST
 from translation.nginx.functions.texts import TEXTS
+from translation.plugins import mirrors
 from translation.plugins.code import CODE_FIELDS, CODE_META, is_code
 from translation.safety.faults import Fault
+
+_OWN = ((HOST, REQUEST), (mirrors.PLUGIN, mirrors.RAW_PATH))
+"""Plugins with the functions of this controller that run before them."""
 
 OF_USER = "is rejected by the controller's setting kubernetes.code_plugins: refuse; remove it"
 
@@ -22,7 +26,7 @@ def code_faults(name: str, config: Mapping[str, Any]) -> Iterator[Fault]:
     elif is_code(name):
         yield Fault((), OF_USER)
     meta = config.get("_meta")
-    if isinstance(meta, dict) and CODE_META in meta and (name, meta[CODE_META]) != (HOST, REQUEST):
+    if isinstance(meta, dict) and CODE_META in meta and (name, meta[CODE_META]) not in _OWN:
         yield Fault(("_meta", CODE_META), OF_USER)
     # The functions may use their values as configurations of plugins.
     if name in PLUGINS or name == HOST:

@@ -166,6 +166,24 @@ def test_plugin_config_of_a_foreign_class_is_not_found() -> None:
     assert "has class other" in got.problems[0].message
 
 
+@pytest.mark.parametrize(("op", "operator"), [("RegexMatch", "~~"), ("RegexMatchCaseInsensitive", "~*")])
+def test_a_guarded_regular_expression_that_may_fail_has_a_route_for_errors(op: str, operator: str) -> None:
+    path = {"subject": {"scope": "Path"}, "op": op, "value": "/a/((b|c)/?)*$"}
+    match = {"paths": ["/*"], "methods": ["GET"], "exprs": [path]}
+
+    got = translate(route(rule(match=match, priority=3, plugins=[{"name": "key-auth", "enable": True}])), service())
+
+    _, body = bodies(got)
+    failing = ["uri", "!", operator, "^(?:[\\s\\S]*?(?:/a/((b|c)/?)*$)|)"]
+    assert {name: body[name] for name in body.keys() - {"id", "name", "desc", "labels"}} == {
+        "uris": ["/*"],
+        "methods": ["GET"],
+        "priority": 3,
+        "vars": [failing],
+        "plugins": {"fault-injection": {"abort": {"http_status": 500}}},
+    }
+
+
 def test_plugin_without_enable_is_on() -> None:
     got = translate(route(rule(plugins=[{"name": "cors"}])), service())
     assert [body["plugins"] for body in bodies(got)] == [{"cors": {}}]

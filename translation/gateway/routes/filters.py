@@ -191,10 +191,10 @@ def _new_path(change: PathChange, match: PathMatch) -> dict[str, Any]:
     new = change.replace_prefix_match.rstrip("/").replace("$", "$$")
     escaped = escaped_literal(prefix)
     if not prefix:
-        return {"regex_uri": ["^/(.*)$", f"{new}/$1"]}
+        return {"regex_uri": ["^/([\\s\\S]*)$", f"{new}/$1"]}
     if not new:
-        return {"regex_uri": [f"^{escaped}(?:/(.*))?$", "/$1"]}
-    return {"regex_uri": [f"^{escaped}(/.*)?$", f"{new}$1"]}
+        return {"regex_uri": [f"^{escaped}(?:/([\\s\\S]*))?$", "/$1"]}
+    return {"regex_uri": [f"^{escaped}(/[\\s\\S]*)?$", f"{new}$1"]}
 
 
 def _redirect(steps: Steps, redirect: Redirect, setting: Setting) -> None:

@@ -34,6 +34,7 @@ from translation.gateway.routes.precedence import KINDS as ORDERED_KINDS
 from translation.gateway.routes.precedence import by_priority
 from translation.hosts.host_owners import NOT_OWNED
 from translation.hosts.route_conflicts import RouteConflicts
+from translation.plugins.pattern_errors import close_on_error
 
 _PRIORITY_STEP = 2**24
 """A priority of a policy outweighs the precedence of any match."""
@@ -202,6 +203,7 @@ class _Route:
             body |= {**fields, "priority": priority, "vars": [*where, *fields["vars"], *own, *effect.vars]}
             body |= self._action(part, listener, name=name, hosts=hosts_, index=match.rule)
             draft.record("routes", name, body)
+            close_on_error(draft, name, body)
 
     def _action(self, part: _Part, listener: Listener, *, name: str, hosts: list[str], index: int) -> dict[str, Any]:
         """Return the plugins and the upstream of a record."""

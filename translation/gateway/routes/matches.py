@@ -28,11 +28,12 @@ def grpc_fields(match: GrpcRouteMatch) -> dict[str, Any]:
 
 def _path(path: PathMatch) -> tuple[list[str], list[Any]]:
     if path.type == "RegularExpression":
-        return ["/*"], [["uri", "~~", f"^(?:{path.value})$"]]
+        # A dot also matches a line break, so that an encoded one does not lead past a guard.
+        return ["/*"], [["uri", "~~", f"^(?s:{path.value})$"]]
     value = decoded_path(path.value)
     prefix = value.rstrip("/")
     if "*" in value:  # which the gateway would take as a wildcard
-        expression = escaped_literal(value) if path.type == "Exact" else f"{escaped_literal(prefix)}(?:/.*)?"
+        expression = escaped_literal(value) if path.type == "Exact" else f"{escaped_literal(prefix)}(?:/[\\s\\S]*)?"
         return [value.partition("*")[0] + "*"], [["uri", "~~", f"^{expression}$"]]
     if path.type == "Exact":
         return [value], []

@@ -13,6 +13,7 @@ from typing import Any
 from crds.gateway.common import Mirror
 from translation.core.builder import Builder
 from translation.gateway.routes.backends import Invalid, Wanted, target_of
+from translation.plugins.mirrors import PLUGIN, with_raw_path
 
 _PATH = "/__mirror"
 
@@ -50,7 +51,7 @@ def mirror_plugin(
             "priority": _PRIORITY,
             "upstream_id": upstream_id,
             "plugins": {
-                "proxy-rewrite": {"regex_uri": [f"^(?:{_PATH}/[0-9a-f]+/[0-9]+)+/(.*)$", "/$1"]},
+                "proxy-rewrite": {"regex_uri": [f"^(?:{_PATH}/[0-9a-f]+/[0-9]+)+/([\\s\\S]*)$", "/$1"]},
                 **following,
             },
         }
@@ -68,4 +69,4 @@ def _plugin(
     ratio = {} if share >= 1 else {"sample_ratio": round(share, 5)}
     path = f"{_PATH}/{id_}/{index}"
     config = {"host": draft.options.loopback, "path": path, "path_concat_mode": "prefix", **ratio}
-    return {"proxy-mirror": config}
+    return {PLUGIN: with_raw_path(config)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.destinations import LEADS_ELSEWHERE
+from translation.nginx.functions.own_requests import OWN_REQUESTS
 from translation.nginx.functions.shared_data import SHARED_DATA
 
 _PASSWORDS = r"""
@@ -79,7 +80,6 @@ end
 """
 
 _EXTERNAL = r"""
-local http = require("resty.http")
 local DROPPED = {"x-forwarded-scheme", "x-scheme", "x-forwarded-proto", "content-length", "transfer-encoding", "expect",
     "connection", "upgrade", "keep-alive", "te", "host", "x-forwarded-for", "proxy", "x-original-forwarded-for",
     "x-original-forwarded-host"}
@@ -125,7 +125,7 @@ local function asked(want, ctx)
     for name, text in pairs(want.headers) do
         headers[name:lower()] = value(text, ctx)
     end
-    local client = http.new()
+    local client = new_client()
     client:set_timeouts(5000, 60000, 60000)
     local uri, base = value(want.uri, ctx), value(want.base, ctx)
     if leads_elsewhere(client, uri, base) then return nil, "the request changes the destination" end
@@ -147,7 +147,10 @@ local function asked(want, ctx)
     return answer, err
 end
 local function external(want, ctx)
+    local held = reserved(ctx)
+    if not held then return 503 end
     local answer, err = asked(want, ctx)
+    release(held)
     if not answer then
         core.log.error("auth-url: ", err)
         return 500
@@ -183,7 +186,7 @@ end
 """
 
 GUARD = f"""local core = require("apisix.core")
-{SHARED_DATA}{_PASSWORDS}{LEADS_ELSEWHERE}{_EXTERNAL}
+{SHARED_DATA}{_PASSWORDS}{LEADS_ELSEWHERE}{OWN_REQUESTS}{_EXTERNAL}
 local function refused(want, ctx, status)
     if not (want.shown and want.shown[tostring(status)]) then return status end
     ctx.ingress_nginx_refused = status

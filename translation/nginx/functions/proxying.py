@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
+from translation.nginx.functions.own_requests import OWN_REQUESTS
 
 EMPTY = f"""local upstreams = require("apisix.upstream")
 return function(conf, ctx)
@@ -19,7 +20,6 @@ end
 """Shows the error page of 503 if the backend has no endpoints; the gateway does not run `SEND_REQUEST` then."""
 
 SEND_REQUEST = f"""local core = require("apisix.core")
-local http = require("resty.http")
 local upstreams = require("apisix.upstream")
 local balancer = require("apisix.balancer")
 local DROPPED = {{["connection"] = true, ["keep-alive"] = true, ["host"] = true, ["transfer-encoding"] = true,
@@ -27,8 +27,10 @@ local DROPPED = {{["connection"] = true, ["keep-alive"] = true, ["host"] = true,
     ["x-forwarded-for"] = true}}
 local OWN = {{["x-forwarded-host"] = "host", ["x-forwarded-port"] = "port", ["x-forwarded-proto"] = "proto",
     ["x-forwarded-scheme"] = "", ["x-scheme"] = "", ["x-original-forwarded-for"] = "",
-    ["x-original-forwarded-host"] = ""}}
-local function nodes_of(id)
+    ["x-original-forwarded-host"] = "", ["x-original-uri"] = ""}}
+local ABOUT = {{["x-code"] = true, ["x-format"] = true, ["x-namespace"] = true, ["x-ingress-name"] = true,
+    ["x-service-name"] = true, ["x-service-port"] = true}}
+{OWN_REQUESTS}local function nodes_of(id)
     local found = id and upstreams.get_by_id(id)
     return found and found.nodes or {{}}
 end
@@ -62,7 +64,7 @@ local function is_too_big(answer, limit)
     return length > limit
 end
 local function send(ctx, server, scheme, timeout, request)
-    local client = http.new()
+    local client = new_client()
     -- A request that is always too late should still reach the backend before its connection is closed.
     local read = timeout.late and 50 or timeout.read * 1000
     client:set_timeouts(timeout.connect * 1000, timeout.send * 1000, read)
@@ -96,6 +98,7 @@ local function of_backend(want, ctx, body)
     headers["X-Forwarded-For"] = ngx.var.proxy_add_x_forwarded_for
     for _, node in ipairs(nodes_of(want.errors and want.errors.upstream)) do
         if node.host == ctx.picked_server.host and node.port == ctx.picked_server.port then
+            for name in pairs(headers) do if ABOUT[name:lower()] then headers[name] = nil end end
             for name, text in pairs(want.errors.headers) do headers[name] = text end
             headers["X-Code"], headers["X-Format"] = "503", ctx.var.http_accept
             local id = headers["X-Request-ID"]
@@ -117,9 +120,10 @@ local function of_errors(want, ctx, body, code, early)
         for name, text in pairs(want.errors.headers) do headers[name] = text end
     end
     for name, text in pairs(ngx.req.get_headers(0, true)) do
-        local own = OWN[name:lower()]
+        local lower = name:lower()
+        local own = OWN[lower]
         if own then text = own ~= "" and ctx.var["original_x_forwarded_" .. own] or "" end
-        if not DROPPED[name:lower()] and text ~= "" then headers[name] = text end
+        if not (DROPPED[lower] or ABOUT[lower]) and text ~= "" then headers[name] = text end
     end
     if body then headers["Content-Length"] = body.size end
     return {{method = ctx.var.request_method, path = "/", query = ctx.var.args, headers = headers,
@@ -143,13 +147,25 @@ end
 local function listed(want, code, answer)
     return want.errors and want.errors.codes[tostring(code)] and not (answer and want.errors.own_only)
 end
+local PAGES = {{name = "ingress-nginx-pages"}}
+function PAGES.header_filter(want, ctx)
+    if not listed(want, ngx.status, true) then return end
+    ctx.ingress_nginx_hidden = true
+    core.response.clear_header_as_body_modified()
+end
+function PAGES.body_filter(want, ctx)
+    if ctx.ingress_nginx_hidden then ngx.arg[1] = "" end
+end
 return function(conf, ctx)
     local want = conf.{FIELD}
     local code, answer, body = ctx.ingress_nginx_refused or want.refused, nil, nil
     if ctx.var.http_upgrade and not code then
+        core.table.insert(ctx.plugins, PAGES)
+        core.table.insert(ctx.plugins, want)
         local length = tonumber(ngx.var.http_content_length) or 0
         return want.limit and (ngx.var.http_transfer_encoding or length > want.limit) and 413 or nil
     end
+    if not reserved(ctx) then return 503 end
     if not code and target_of(want, ctx) == "" then code = 500 end
     if not code then
         body, code = body_of(want)
@@ -173,4 +189,8 @@ return function(conf, ctx)
     ctx.ingress_nginx_answer = answer
 end
 """
-"""Sends the request to the backend and, after a listed error, to the backend for errors, with details as headers."""
+"""Sends the request to the backend and, after a listed error, to the backend for errors, with details as headers.
+
+A request with the header Upgrade is left to the gateway, which removes the body of a listed error: it cannot show the
+page.
+"""

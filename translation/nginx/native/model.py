@@ -15,8 +15,7 @@ Var: TypeAlias = Sequence[Any]
 
 Target: TypeAlias = Literal["apisixroute", "httproute"]
 
-PathKind: TypeAlias = Literal["Exact", "Prefix", "Pattern", "Error"]
-"""`Error`: requests for which the evaluation of a pattern fails, so that the path responds with 500."""
+PathKind: TypeAlias = Literal["Exact", "Prefix", "Pattern"]
 
 STEPS = 16
 """Priorities between two routes of the provider: the rules of a canary become routes of their own."""
@@ -24,12 +23,6 @@ STEPS = 16
 Effect: TypeAlias = Literal["closed", "not written", "differs"]
 """`closed`: the path responds with 503, since a protection cannot be expressed. `not written`: the manifest lacks it.
 `differs`: it is served with a difference."""
-
-
-_LONG = (
-    "use-regex: if the gateway cannot match a very long path, the next path answers, without this one's protection; use"
-    " --to apisixroute, or a simpler regular expression"
-)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -141,11 +134,6 @@ class HostPlan:
     places: tuple[Place, ...]
     certificates: tuple[Certificate, ...]
     secrets: Mapping[str, ObjectKey] = field(default_factory=dict)
-
-    @property
-    def long_paths(self) -> tuple[Note, ...]:
-        """What a kind of manifest does not express that has one rule for each path."""
-        return tuple(Note(self.host, each.path, "differs", _LONG) for each in self.places if each.kind == "Error")
 
     def any_backend(self, place: Place) -> Share | None:
         """Return a placeholder for a path without a backend, because the target requires one."""

@@ -31,7 +31,6 @@ class Path:
 
 def joined_paths(places: Sequence[Place], merge: Callable[[Place], Merged]) -> Iterator[Path]:
     """Yield the paths in their order; an Exact one with the same action as the Prefix with a slash is part of that."""
-    places = [place for place in places if place.kind != "Error"]
     actions = {id(place): merge(place) for place in places}
     exact = {place.uris[0]: place for place in places if place.kind == "Exact"}
     taken = set()

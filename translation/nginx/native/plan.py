@@ -15,7 +15,6 @@ from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.core.outcome import Published
 from translation.nginx.effects.balancing.backends import port_number
-from translation.nginx.effects.protection.pattern_errors import on_failure
 from translation.nginx.host import ALIAS_OPERATOR, ranked, translate_host
 from translation.nginx.native.model import STEPS, Certificate, HostPlan, PathKind, Place, Share, Step, Var
 from translation.nginx.native.plugins import refused
@@ -93,13 +92,9 @@ def _places(outcome: Published, server: Server, known: _Records, view: View) -> 
     """Yield the locations: routes that match the same host and path."""
     groups: dict[_Key, list[FrozenJson]] = {}
     for record in outcome.records:
-        if record.key.kind == "routes" and not _is_of_pattern(record.body):
+        if record.key.kind == "routes" and not _is_of_pattern(record.body) and not _is_for_errors(record.body):
             groups.setdefault(_key(record.body), []).append(record.body)
-    located = {
-        (tuple(match["uris"]), _text(when)): each
-        for each, match in ranked(server)
-        for when in (match.get("vars", ()), on_failure(each.path))
-    }
+    located = {(tuple(match["uris"]), _text(match.get("vars", ()))): each for each, match in ranked(server)}
     for (hosts, uris, pattern), bodies in groups.items():
         ordered = sorted(bodies, key=lambda body: -body["priority"])
         steps = tuple(step for body in ordered for step in _steps(body, known))
@@ -113,6 +108,12 @@ def _is_of_pattern(body: FrozenJson) -> bool:
     return any(each[0] == "host" and each[1] == ALIAS_OPERATOR for each in body.get("vars", ()))
 
 
+def _is_for_errors(body: FrozenJson) -> bool:
+    """Return whether a route responds if a pattern fails: manifests with the pattern get one, too."""
+    pattern = _pattern(body)
+    return pattern is not None and pattern[1] == "!"
+
+
 def _place(
     hosts: tuple[str, ...],
     uris: tuple[str, ...],
@@ -124,16 +125,7 @@ def _place(
     source = at.source if at else None
     claims = (step.main.claim.target.namespace for step in steps if step.main)
     namespace = next(claims, source.meta.namespace if source else other)
-    kind: PathKind
-    kind = (
-        "Error"
-        if pattern and pattern[1] == "!"
-        else "Pattern"
-        if pattern
-        else "Prefix"
-        if uris[0].endswith("*")
-        else "Exact"
-    )
+    kind: PathKind = "Pattern" if pattern else "Prefix" if uris[0].endswith("*") else "Exact"
     path = at.given or at.path if at else uris[0].rstrip("*")
     return Place(hosts, uris, pattern, namespace, source.meta.key if source else None, path, kind, steps)
 

@@ -86,7 +86,7 @@ def _closed(plan: HostPlan, refused: Mapping[ObjectKey, str]) -> Iterator[Note]:
     for place in plan.places:
         last = place.steps[-1]
         abort = last.plugins.get("fault-injection", {}).get("abort", {})
-        if place.kind != "Error" and not last.shares and abort.get("http_status") == CLOSED_STATUS:
+        if not last.shares and abort.get("http_status") == CLOSED_STATUS:
             why = refused.get(place.ingress) if place.ingress else None
             yield Note(plan.host, place.path, "closed", why or _UNKNOWN)
 

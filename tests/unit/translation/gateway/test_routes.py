@@ -16,6 +16,7 @@ from apisix_ingress.state.world import World
 from tests.unit.translation.gateway.objects import CLASS, gateway, listener, of_parents, route, rule
 from tests.unit.translation.objects import OPTIONS, make, service
 from tests.unit.translation.settling import bodies, prepare, problems, settle
+from translation.plugins.mirrors import RAW_PATH
 
 NAMED = replace(OPTIONS, ingress_class="ours")
 WELL = {"Accepted": "Accepted", "ResolvedRefs": "ResolvedRefs"}
@@ -163,14 +164,26 @@ def test_other_filters_of_backends_are_refused() -> None:
     assert of_parents(served(route({"backendRefs": [backend]})))[0]["Accepted"] == "!UnsupportedValue"
 
 
+def by_prefix(new: str) -> JsonObject:
+    return {"type": "ReplacePrefixMatch", "replacePrefixMatch": new}
+
+
 @pytest.mark.parametrize(
     ("change", "path", "want"),
     [
         ({"type": "ReplaceFullPath", "replaceFullPath": "/new"}, "/old", {"uri": "/new"}),
         ({"type": "ReplaceFullPath"}, "/old", {"uri": "/"}),
-        ({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/n"}, "/o", {"regex_uri": ["^/o(/.*)?$", "/n$1"]}),
-        ({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}, "/o", {"regex_uri": ["^/o(?:/(.*))?$", "/$1"]}),
-        ({"type": "ReplacePrefixMatch", "replacePrefixMatch": "/n"}, "/", {"regex_uri": ["^/(.*)$", "/n/$1"]}),
+        (
+            by_prefix("/n"),
+            "/o",
+            {"regex_uri": ["^/o(/[\\s\\S]*)?$", "/n$1"]},
+        ),
+        (
+            by_prefix("/"),
+            "/o",
+            {"regex_uri": ["^/o(?:/([\\s\\S]*))?$", "/$1"]},
+        ),
+        (by_prefix("/n"), "/", {"regex_uri": ["^/([\\s\\S]*)$", "/n/$1"]}),
     ],
 )
 def test_paths_are_rewritten(change: JsonObject, path: str, want: JsonObject) -> None:
@@ -233,6 +246,14 @@ def test_mirrors_are_chained_by_their_share() -> None:
     assert first["hosts"] == second["hosts"] == ["a.test"]
 
 
+def test_copies_have_the_path_as_the_client_wrote_it() -> None:
+    found = served(route(rule(mirror(), mirror())))
+
+    copying = [body["plugins"]["proxy-mirror"] for body in bodies(found).values() if "proxy-mirror" in str(body)]
+
+    assert [each["_meta"] for each in copying] == [{"pre_function": RAW_PATH}] * 2
+
+
 def test_a_mirror_that_does_not_exist_is_skipped_and_reported() -> None:
     found = served(route(rule(mirror("absent"))))
     assert of_parents(found) == [{"Accepted": "Accepted", "ResolvedRefs": "!BackendNotFound"}]
@@ -269,6 +290,29 @@ def test_wildcards_of_cors_stand_for_names(origin: str, want: bool) -> None:
     got = plugins({"type": "CORS", "cors": {"allowOrigins": ["https://*.example.org"]}})
     (pattern,) = got["cors"]["allow_origins_by_regex"]
     assert bool(re.search(pattern, origin)) == want
+
+
+def test_a_dot_in_a_regular_expression_matches_a_line_break() -> None:
+    """In the encoded path that other implementations match, it is `%0a`."""
+    match = {"path": {"type": "RegularExpression", "value": "/admin/.*"}}
+
+    got = record(served(route(rule(matches=[match]))))
+
+    assert [condition for condition in got["vars"] if condition[0] == "uri"] == [["uri", "~~", "^(?s:/admin/.*)$"]]
+
+
+@pytest.mark.parametrize("is_guarded", [False, True])
+def test_a_guarded_regular_expression_that_may_fail_has_a_route_for_errors(is_guarded: bool) -> None:
+    config = make("ApisixPluginConfig", "pc", spec={"plugins": [{"name": "key-auth", "enable": True}]})
+    filters = [extension()] if is_guarded else []
+    match = {"path": {"type": "RegularExpression", "value": "/a/((b|c)/?)*"}}
+
+    found = served(route(rule(*filters, matches=[match])), config)
+
+    error = {"fault-injection": {"abort": {"http_status": 500}}}
+    errors = [body for body in bodies(found).values() if body.get("plugins") == error]
+    failing = [["uri", "!", "~~", "^(?:[\\s\\S]*?(?:^(?s:/a/((b|c)/?)*)$)|)"], ["uri", "~*", "^/a/"]]
+    assert [[list(each) for each in body["vars"] if each[0] == "uri"] for body in errors] == [failing] * is_guarded
 
 
 def extension(kind: str = "ApisixPluginConfig", group: str = "apisix.apache.org") -> JsonObject:

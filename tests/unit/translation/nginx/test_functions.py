@@ -50,6 +50,22 @@ def test_a_response_is_read_until_its_client_has_gone() -> None:
     assert [line for line in sends if " = " not in line] == []
 
 
+def test_interim_responses_are_not_taken_for_the_response() -> None:
+    """The next request of the connection would get the response."""
+    created = [text for text in TEXTS if "http.new()" in text]
+
+    assert [text for text in created if "repeat answer, err = http.read_response" not in text] == [MIRROR]
+    assert "keepalive = false" in MIRROR
+
+
+def test_requests_that_functions_send_are_limited() -> None:
+    """A function does not notice that its client has gone."""
+    sending = [text for text in TEXTS if " new_client()" in text.replace("function new_client()", "")]
+
+    assert len(sending) == 2
+    assert [text for text in sending if " reserved(ctx)" not in text.replace("function reserved(ctx)", "")] == []
+
+
 def test_work_that_continues_after_its_request_is_limited() -> None:
     """A client waits for its request, but not for a timer."""
     assert [text for text in TEXTS if "ngx.timer." in text] == [MIRROR]

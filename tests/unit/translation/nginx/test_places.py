@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from translation.nginx.places import HIGHEST, places, plain_start
+from translation.nginx.places import HIGHEST, places
 from translation.nginx.servers import Location
+from translation.plugins.pattern_errors import plain_start
 
 
 def numbers(*paths: str) -> dict[str, int]:

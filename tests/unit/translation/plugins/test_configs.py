@@ -12,6 +12,7 @@ from tests.unit.translation.objects import OPTIONS, make, secret, world
 from translation.core.context import Context
 from translation.core.options import Options
 from translation.plugins.configs import Plugins, authenticate, translate_plugins
+from translation.plugins.mirrors import RAW_PATH
 
 REFUSE = Options(code_plugins="refuse")
 
@@ -51,6 +52,19 @@ def test_secret_wins_and_dots_lead_into_mappings() -> None:
     got, _ = translate({"name": "p", "config": config, "secretRef": "secret"}, objects=objects)
     assert got == {"p": {"key": "new", "deep": {"a": "s", "b": "2"}, "flat": {"x": {"y": "z"}}}}
     assert config == before
+
+
+@pytest.mark.parametrize(
+    ("config", "has_function"),
+    [
+        ({"host": "http://copy.test"}, True),
+        ({"host": "http://copy.test", "path": "/a", "path_concat_mode": "prefix"}, True),
+        ({"host": "http://copy.test", "path": "/a"}, False),
+    ],
+)
+def test_copies_have_the_path_as_the_client_wrote_it(config: JsonObject, has_function: bool) -> None:
+    got, _ = translate({"name": "proxy-mirror", "config": config})
+    assert got == {"proxy-mirror": config | ({"_meta": {"pre_function": RAW_PATH}} if has_function else {})}
 
 
 def of_secret(key: object = "key", **more: object) -> JsonObject:

@@ -18,6 +18,7 @@ from translation.nginx import functions
 from translation.nginx.functions.attached import FIELD, RUN
 from translation.nginx.functions.headers import ADDRESS
 from translation.nginx.functions.texts import TEXTS
+from translation.plugins.mirrors import with_raw_path
 from translation.safety.expressions import MOST_PATTERNS
 from translation.safety.records import safe_records
 
@@ -339,6 +340,11 @@ def test_the_gateway_may_send_requests_to_itself_on_behalf_of_the_controller() -
     plugins = {"proxy-mirror": {"host": PRESET.loopback, "path": "/__mirror/1/0"}}
     assert faults(route(**plugins), PRESET) == []
     assert faults(route(**plugins), replace(PRESET, loopback="http://127.0.0.1:80")) == ["plugins.proxy-mirror.host"]
+
+
+def test_the_function_for_the_path_of_copies_is_permitted() -> None:
+    config = with_raw_path({"host": "http://copy.example"})
+    assert faults(route(**{"proxy-mirror": config}), replace(ALL, code_plugins="refuse")) == []
 
 
 def test_global_rules_may_have_any_destination() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from translation.nginx.effects.branches import Site
 from translation.nginx.effects.protection.access import address_lists
 from translation.nginx.effects.protection.authentication import authentication
@@ -11,23 +9,12 @@ from translation.nginx.effects.protection.limits import is_limited
 from translation.nginx.effects.protection.proxy_ssl import is_unverifiable
 from translation.nginx.effects.protection.required_objects import missing_object
 from translation.nginx.effects.responses import response_headers
-from translation.nginx.places import plain_start
-from translation.plugins.pattern_errors import may_fail, on_error
+from translation.plugins.pattern_errors import may_fail
 
 
 def fails_open(site: Site) -> bool:
     """Return whether an error of the location's pattern would lose a protection."""
     return may_fail(site.location.path) and _is_protected(site)
-
-
-def on_failure(path: str) -> list[Sequence[object]]:
-    """Return the conditions that the pattern of a location fails with an error.
-
-    The second one limits the effect of a pattern that the gateway cannot compile to its own paths.
-    """
-    start = plain_start(path)
-    own = [("uri", "~*", f"^{start}")] if len(start) > 1 else []
-    return [on_error(f"^{path}", "~*"), *own]
 
 
 def _is_protected(site: Site) -> bool:

@@ -80,7 +80,7 @@ class _Writer:
             self.notes[Note(self.plan.host, "", "differs", SELF_SIGNED)] = None
         listeners = [*self._listeners()] if self.plan.host != CATCH_ALL else []
         objects = (*listeners, *routes, *self._plugin_configs(), *self._grants())
-        return Written(objects, (*self.notes, *self.plan.long_paths))
+        return Written(objects, tuple(self.notes))
 
     def _listeners(self) -> Iterator[JsonObject]:
         """Yield the ListenerSet."""
