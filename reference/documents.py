@@ -126,6 +126,25 @@ class Adopt(_Model):
     records: list[Adoption]
 
 
+class Replacement(_Model):
+    """What was done with a record of 2.x."""
+
+    record: str
+    name: str
+    owner: Reference | None
+    act: Literal["replace", "delete", "keep"]
+    why: str
+
+
+class Replace2x(_Model):
+    """`replace-2x -o json`."""
+
+    cluster: str
+    url: str
+    applied: bool
+    records: list[Replacement]
+
+
 class Leader(_Model):
     """The leader according to its Lease."""
 
@@ -352,6 +371,7 @@ class Certificates(_Model):
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "adopt": Adopt,
+    "replace-2x": Replace2x,
     "certificates": Certificates,
     "changes": Changes,
     "diff": Diff,

@@ -33,7 +33,12 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "orphans": "gateways.orphans",
         "wait": "cluster.wait",
     },
-    "Changes and reports": {"adopt": "gateways.adopt", "verify": "gateways.verify", "bundle": "cluster.bundle"},
+    "Changes and reports": {
+        "adopt": "gateways.adopt",
+        "replace-2x": "gateways.replace_2x",
+        "verify": "gateways.verify",
+        "bundle": "cluster.bundle",
+    },
     "The controller": {"run": "run", "check-config": "own", "crds": "own", "version": "own"},
 }
 """The commands of each group, with the module of each."""

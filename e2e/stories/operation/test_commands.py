@@ -35,7 +35,7 @@ class Shell:
     cli: Cli
 
     def __call__(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        where = ["--controller-namespace", "default"] if command not in ("tree", "translate") else []
+        where = ["--controller-namespace", "default"] if command not in ("tree", "translate", "replace-2x") else []
         return asyncio.run(self.cli.beside(command, *arguments, *where, "--config", str(self.config)))
 
     def json(self, command: str, *arguments: str) -> tuple[int, Any]:

@@ -51,6 +51,7 @@ def test_published_schemas_are_those_of_the_documents() -> None:
         "diff --stat",
         "orphans",
         "adopt",
+        "replace-2x",
         "tree",
         "lint broken.yaml",
         f"lint {QUICKSTART}",

@@ -210,6 +210,7 @@ class Audit:
         driver, table = self._driver, self._table
         # The outcome of a write that was unknown is not a change by another client, however long ago it was.
         unknown = {slot.key for slot in table if isinstance(slot.observed, Unknown)}
+        foreign = {slot.key for slot in table if slot.is_foreign}
         self.version = listing.version
         self._config.report_version(driver.cluster, listing.version)
         owned = await self._defaults.without_defaults(
@@ -232,14 +233,15 @@ class Audit:
                 driver.post(table.slot(key), Event.MISSING)
                 if self._is_drift(table.slot(key)) and key not in unknown:
                     on_drift(key)
-        self._compare_foreign({key for key in listing.foreign if not is_touched(key)})
+        self._compare_foreign(foreign, {key for key in listing.foreign if not is_touched(key)})
         driver.sentinels.listed(listing, is_touched)
 
-    def _compare_foreign(self, foreign: set[RecordKey]) -> None:
+    def _compare_foreign(self, before: set[RecordKey], foreign: set[RecordKey]) -> None:
         """Post which records of other clients appeared or disappeared; log records that take a desired id."""
-        before = {slot.key for slot in self._table if slot.is_foreign}
-        for key in before - foreign:
-            self._driver.post(self._table.slot(key), Event.MISSING)
+        for slot in map(self._table.slot, before - foreign):
+            if slot.is_foreign:
+                self._driver.post(slot, Event.MISSING)
+            self._driver.report(slot)  # nothing else does if the record has been adopted, and is as desired
         for key in foreign - before:
             self._driver.post(self._table.slot(key), Event.FOREIGN)
         taken = sorted(key for key in foreign - before if self._driver.wanted(key) is not None)

@@ -184,6 +184,18 @@ async def test_a_foreign_record_under_a_desired_id_is_kept() -> None:
 
 
 @on_stage
+async def test_a_foreign_record_that_becomes_ours_and_as_desired_is_reported() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    stage.gateway.stored[UPSTREAM] = {"id": "u1", "nodes": {"x:1": 1}}
+    async with stage.running():
+        await asyncio.sleep(30)
+        assert stage.notes.outcomes[-1][1].kind == "rejected"
+        stage.gateway.stored[UPSTREAM] = dict(UPSTREAM_RECORD.body)
+        await asyncio.sleep(70)
+        assert stage.notes.outcomes[-1] == (UPSTREAM, APPLIED)
+
+
+@on_stage
 async def test_a_foreign_record_under_a_desired_id_is_reported_once_per_change_of_the_object() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     stage = Stage([UPSTREAM_RECORD])
