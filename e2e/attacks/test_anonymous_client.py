@@ -88,7 +88,7 @@ def test_a_new_allow_list_is_in_force_from_the_first_request(tenants: Tenants) -
 
 
 def test_an_edit_of_a_guarded_path_does_not_open_it(tenants: Tenants) -> None:
-    """Routes of a path are numbered: with another route in front, each record gets the match of the one before."""
+    """Each annotation adds a route in front of the others."""
     host = f"edited.{tenants.domain}"
     more = {"enable_cors": "true", "denylist_source_range": "10.9.9.8/32"}
     tenants.apply([tenants.ingress("open", host, "/"), tenants.ingress("guarded", host, "/b", **NOBODY)])

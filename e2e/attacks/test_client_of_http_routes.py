@@ -11,6 +11,7 @@ import pytest
 from e2e.attacks.gateway_api import route_of
 from e2e.attacks.installation import Tenants
 from e2e.cluster.client import wait_until
+from e2e.traffic import RequestLoop
 
 pytestmark = pytest.mark.usefixtures("gateway_kinds")
 
@@ -55,6 +56,31 @@ def test_a_path_that_is_too_long_for_a_regular_expression_is_not_open(tenants: T
     sent = [tenants.traffic.send(host, f"/secure/{'ab' * (length // 2)}") for length in (20, 2000, 4000, 5900)]
 
     assert {answer.status for answer in sent} <= {401, 500}
+
+
+ORDERS = (("a", "b"), ("c", "d", "a", "b"), ("b", "a"), ("d", "b", "c", "a"), ("a", "b"))
+"""Guarded paths of an HTTPRoute, in the order of their rules, after each edit."""
+
+
+def test_an_edit_of_rules_does_not_open_a_guarded_path(tenants: Tenants, infra: str) -> None:
+    host = f"edited.{tenants.domain}"
+    item = route_of(infra, "edited", host)
+    (rule,) = item["spec"]["rules"]
+    paths = {name: [{"path": {"type": "PathPrefix", "value": f"/{name}"}}] for name in "abcd"}
+    versions = []
+    for order in ORDERS:
+        rules = [{**rule, "matches": paths[name], "filters": [WITH_KEY]} for name in order]
+        versions.append({**item, "spec": {**item["spec"], "rules": [*rules, rule]}})
+    tenants.apply([KEY_AUTH, versions[0]])
+    tenants.traffic.until_status(401, host, "/a")
+    tenants.traffic.until_status(200, host)
+
+    with RequestLoop(tenants.traffic, host, "/a", pause=0) as requests:
+        for version in versions[1:] * 2:
+            tenants.apply(version)
+            tenants.settled()
+
+    assert {answer.status for _, answer in requests.answers} == {401}, tenants.installation.timeline(requests)
 
 
 TIMEOUT = 10.0

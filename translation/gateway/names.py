@@ -24,8 +24,15 @@ def listener_name(listener: ListenerKey) -> str:
     return f"{record_prefix(listener.owner)}{listener.name}"
 
 
-def route_name(route: ObjectKey, rule: int, match: int, listener: ListenerKey) -> str:
-    """Return the name of the record for one match of a route at one listener."""
+def route_name(route: ObjectKey, rule: int | str, match: int, listener: ListenerKey) -> str:
+    """Return the name of the record for one match of a route at one listener.
+
+    Args:
+        route: The route.
+        rule: The rule, or what it matches: then an edit of the rules moves no record to other requests.
+        match: Which match of the rule, or which one of the matches of the same requests.
+        listener: The listener.
+    """
     owner = listener.owner
     at = f"{owner.kind}_{owner.namespace}_{owner.name}_{listener.name}"
     return f"{record_prefix(route)}{rule}_{match}_{at}"

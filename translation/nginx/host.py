@@ -128,8 +128,8 @@ class _Host:
                 continue
             site = self._site(inheriting(location, self._proxy_ssl))
             branches = list(location_branches(site, self._check))
-            for place, branch in enumerate(branches):
-                self._route(_part(location, place), match, branch, base + len(branches) - place)
+            for rank, branch in zip(range(len(branches), 0, -1), branches, strict=True):
+                self._route(_part(location, _place(rank, branch)), match, branch, base + rank)
             if self._server.regex and fails_open(site):
                 failed = {**match, "vars": on_failure(location.path, "~*")}
                 self._route(_part(location, "error"), failed, Branch(plugins=answer(500)), base)
@@ -272,6 +272,16 @@ def uses_patterns(server: Server) -> bool:
 def _part(location: Location, place: int | str) -> str:
     """Return the part of a record's name for a branch of a location."""
     return f"{names.short_id(f'{location.type} {location.path}')}-{place}"
+
+
+def _place(rank: int, branch: Branch) -> str:
+    """Return the name of a branch among those of its location, by its rank from the last one and its conditions.
+
+    An edit of an annotation then adds and deletes routes, but moves none to other requests: between two writes, a guard
+    would be missing. Lists, such as addresses, may change.
+    """
+    fixed = (str(part) for condition in branch.when for part in condition if not isinstance(part, list))
+    return f"{rank}-{names.short_id(' '.join(fixed))}"
 
 
 def ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:

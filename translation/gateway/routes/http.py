@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apisix_ingress.model import names
 from apisix_ingress.model.assessment import Assessment, ListenerKey, ParentState, Verdict
+from apisix_ingress.model.json import canonical
 from apisix_ingress.model.network.gateway_matches import RankedMatch, ranked_matches
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
@@ -188,7 +190,8 @@ class _Route:
         owners = attached.entry.hosts
         hosts = by_priority(self._obj, match, position, attached.hosts, listener, owners=owners, view=draft.view)
         for number, (priority, names_) in enumerate(hosts.items()):
-            name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)
+            requests = names.wide_id(canonical(part.case.fields).decode())
+            name = route_name(self._obj.meta.key, requests, position, listener.key)
             name = (f"{name}_{number}" if number else name) + part.branch.suffix
             body = draft.new_body("routes", name)
             if hosts_ := [each for each in names_ if each]:

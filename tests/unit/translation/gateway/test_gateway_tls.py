@@ -98,7 +98,7 @@ def test_older_versions_verify_clients_at_the_listener() -> None:
     (body,) = [
         each
         for each in bodies(found).values()
-        if "HTTPRoute_default_app_0_0_" in str(each.get("name")) and "_https" in str(each["name"])
+        if str(each.get("name", "")).startswith("HTTPRoute_default_app_") and "_https" in str(each["name"])
     ]
     assert ["ssl_client_verify", "==", "SUCCESS"] in body["vars"]
     plain = gateway(secure("https", "cert"), name="plain")
