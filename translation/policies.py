@@ -75,10 +75,10 @@ _BYTES_OF_PATTERN = 64 * 2**10
 def budgeted_bytes(key: ObjectKey, outcome: Outcome, options: Options) -> int:
     """Return the bytes that count against the budget of a namespace.
 
-    Records of cluster-scoped objects and of Services are excluded: nodes have a separate limit, and a dead Pod must
-    leave the gateways however large its namespace is.
+    Records of Services are excluded: nodes have a separate limit, and a dead Pod must leave the gateways however large
+    its namespace is.
     """
-    if not isinstance(outcome, Published) or not key.namespace or key.kind == "Service":
+    if not isinstance(outcome, Published) or key.kind == "Service":
         return 0
     patterns: set[str] = set()
     if options.plugins == "reviewed":
@@ -99,7 +99,7 @@ def within_budget(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
         f"the objects of this namespace would exceed the limit of {inputs.budget.most // 2**20} MiB of records: delete"
         f" some of them, make them refer to smaller Secrets, or use fewer regular expressions{_weight(inputs.options)}"
     )
-    origin = ObjectKey("Namespace", "", inputs.key.namespace)
+    origin = ObjectKey("Namespace", "", inputs.budget.payer(inputs.key))
     return outcome.rejected(Problem("TooLarge", message, "spec", origin=origin), size)
 
 

@@ -23,18 +23,36 @@ class NamespaceBudget:
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self.most = most
+        self._namespaces: dict[ObjectKey, str] = {}
         self._sizes: dict[ObjectKey, int] = {}
         self._used: Counter[str] = Counter()
         self._waiting: dict[str, dict[ObjectKey, int]] = {}
 
+    def payer(self, owner: ObjectKey) -> str:
+        """Return the namespace whose budget an owner's records count against; empty if they count against none."""
+        return self._namespaces.get(owner, owner.namespace)
+
+    def assign(self, owner: ObjectKey, namespace: str) -> None:
+        """Set the payer of an owner without a namespace; empty removes it. What the owner has moves with it."""
+        if namespace == self.payer(owner):
+            return
+        size = self._sizes.get(owner, 0)
+        self.spend(owner, 0)
+        if namespace:
+            self._namespaces[owner] = namespace
+            self.spend(owner, size)
+        else:
+            del self._namespaces[owner]
+
     def fits(self, owner: ObjectKey, size: int) -> bool:
         """Return whether an owner's records may have this size; a size that is not larger than before always fits."""
-        before = self._sizes.get(owner, 0)
-        return size <= before or self._used[owner.namespace] - before + size <= self.most
+        before, payer = self._sizes.get(owner, 0), self.payer(owner)
+        return size <= before or not payer or self._used[payer] - before + size <= self.most
 
     def spend(self, owner: ObjectKey, size: int) -> None:
         """Set the size of an owner's records; the owner no longer waits."""
-        namespace, before = owner.namespace, self._sizes.pop(owner, 0)
+        namespace, before = self.payer(owner), self._sizes.pop(owner, 0)
+        size = size if namespace else 0
         self._used[namespace] += size - before
         if size:
             self._sizes[owner] = size
@@ -44,13 +62,14 @@ class NamespaceBudget:
 
     def wait(self, owner: ObjectKey, size: int) -> None:
         """Let an owner wait whose records of this size do not fit; it keeps its former records."""
-        self._waiting.setdefault(owner.namespace, {})[owner] = size
+        self._waiting.setdefault(self.payer(owner), {})[owner] = size
 
     def keep(self, owner: ObjectKey) -> None:
         """End an owner's wait: it keeps its former records for a reason other than their size."""
-        waiting = self._waiting.get(owner.namespace, {})
+        payer = self.payer(owner)
+        waiting = self._waiting.get(payer, {})
         if waiting.pop(owner, None) is not None and not waiting:
-            del self._waiting[owner.namespace]
+            del self._waiting[payer]
 
     def admitted(self, namespace: str) -> tuple[ObjectKey, ...]:
         """Return the waiting owners that now fit together; the one that has waited longest comes first."""

@@ -131,6 +131,13 @@ def occupying(domain: str) -> list[Manifest]:
         plugin("stream", "ai-proxy", provider="openai", override={"endpoint": "http://203.0.113.9/"}),
         plugin("slice", "proxy-rewrite", headers={"set": {"X-A": "${post_arg.a[0:1:0]}"}}),
         plugin("mask", "data-mask", request=[{"type": "query", "name": "$.a[0:1:0]", "action": "remove"}]),
+        plugin("timers", "http-logger", uri="http://203.0.113.9/", batch_max_size=1, timeout=86400),
+        plugin("signer", "google-cloud-logging", batch_max_size=1, auth_config={"private_key": "crafted"}),
+        plugin("decades", "limit-req", rate=0.000001, burst=1000, key="http_x"),
+        plugin("queue", "limit-conn", conn=1, burst=1000, default_conn_delay=1, key="http_x"),
+        plugin("disk", "proxy-cache", cache_zone="disk_cache_one"),
+        plugin("token", "jwe-decrypt", header="Authorization", forward_header="X-User"),
+        plugin("blanks", "fault-injection", abort={"http_status": 200, "body": "${a" + " " * 60_000 + "b}"}),
         plugin("growth", "response-rewrite", filters=[grow] * 5),
         plugin("options", "response-rewrite", filters=[hidden]),
         plugin("ignored", "response-rewrite", body="a", vars=[["uri", "~~", COSTLY, "x", "^/a"]]),
@@ -211,6 +218,35 @@ def consumer(name: str, **parameter: Any) -> Manifest:
     """Return an ApisixConsumer."""
     version = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixConsumer", "metadata": {"name": name}}
     return {**version, "spec": {"ingressClassName": "apisix", "authParameter": parameter}}
+
+
+def test_probes_and_names_of_nodes_do_not_occupy_the_gateway(tenants: Tenants) -> None:
+    """A gateway starts ten probes every second, even if a server ends none of them, and resolves all names in turn."""
+    domain, api = tenants.domain, tenants.installation.api
+    interval = {"interval": "1s"}
+    active = {"type": "http", "httpPath": "/", "timeout": 86400, "healthy": interval, "unhealthy": interval}
+
+    def upstream(name: str, hosts: list[str], **spec: Any) -> Manifest:
+        nodes = [{"type": "Domain", "name": host, "port": 80} for host in hosts]
+        made = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixUpstream", "metadata": {"name": name}}
+        return made | {"spec": {"externalNodes": nodes, **spec}}
+
+    tenants.attack(
+        [
+            upstream("probed", ["203.0.113.9"], healthCheck={"active": active}),
+            upstream("named", [f"x{number}.{domain}" for number in range(300)]),
+            *(
+                route(f"{name}.evil.{domain}", name=name, backends=[], upstreams=[{"name": name}])
+                for name in ("probed", "named")
+            ),
+        ]
+    )
+    for name, words in {"probed": "checks are left out", "named": "host names"}.items():
+        api.wait("ApisixUpstream", name, says("False", words), "to be limited", namespace=tenants.evil.namespace)
+    tenants.settled()
+
+    assert [each for each in tenants.installation.gateway.records("upstreams").values() if "checks" in each] == []
+    assert tenants.traffic.send(f"named.evil.{domain}").status == 503
 
 
 def test_a_consumer_does_not_take_over_credentials_of_another_namespace(tenants: Tenants) -> None:

@@ -107,7 +107,7 @@ class Provider(Generic[T]):
 
         Does not await, so it sees one consistent snapshot.
         """
-        item: T | None = self._world.stores[self.kind].get(key)
+        item = self._start(key)
         view = self._world.view()
         try:
             outcome = self._decide(key, item, view)
@@ -119,7 +119,7 @@ class Provider(Generic[T]):
         """Reconcile a large object with its translation in a thread, unless its namespace has to rest."""
         if self._rests_now(key, self._offloader.queue):
             return
-        item: T | None = self._world.stores[self.kind].get(key)
+        item = self._start(key)
         if not self.takes_long(key):
             self._offloader.forget(key)
             self.queue.add(key)
@@ -129,6 +129,12 @@ class Provider(Generic[T]):
         if outcome is not None:
             self.publish(key, item, outcome)
         self._rests.worked(self._resting_group(key), self._clock.monotonic() - began)
+
+    def _start(self, key: ObjectKey) -> T | None:
+        """Return the object; the namespace that pays for its records is known before policies ask for it."""
+        if not key.namespace and (payer := self.namespace_of(key)):
+            self._world.budget.assign(key, payer)
+        return self._world.stores[self.kind].get(key)
 
     def _decide(self, key: ObjectKey, item: T | None, view: TrackingView) -> Outcome:
         """Translate an object and apply the policies; it changes nothing, so it may run in a thread."""

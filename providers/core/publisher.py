@@ -139,7 +139,7 @@ class Publisher:
                 world.budget.wait(key, outcome.rejected_bytes)
             case _:
                 world.budget.spend(key, budgeted_bytes(key, outcome, self._options))
-        for owner in world.budget.admitted(key.namespace):
+        for owner in world.budget.admitted(world.budget.payer(key)):
             self._router.enqueue(owner)
         for listener in world.attachments.replace(key, outcome.attached):
             self._sink.reported(listener)

@@ -42,6 +42,7 @@ class NginxHostProvider(Provider[CustomObject]):
         super().publish(key, item, outcome)
         if outcome is NOT_SERVED:
             self._world.desired.assign(key, "")
+            self._world.budget.assign(key, "")
         self._world.nginx_canaries.replace(key.name, outcome.canaries)
 
     def namespace_of(self, key: ObjectKey) -> str:

@@ -4,6 +4,9 @@
   pause: with 10^6 retries, one request blocked a worker for two minutes. Without `retries`, every node is tried, and
   `ewma` looks at all nodes for each of them: 4 s for 2,000 nodes.
 * Health checks of 2,000 nodes blocked a worker for 8 s after each edit.
+* A gateway starts probes each second, even if earlier ones have not ended: a server that sends one byte a second keeps
+  ten more connections per second, whatever the timeout is, and stops a worker after 17 minutes.
+* Names of nodes are resolved one after the other before each request, which waits for all of them.
 * A gateway has one router for each host, with its own copy of the addresses and conditions of a route. Every change of
   any route builds all of them again: 1,500 hosts with 1,500 addresses blocked a worker for 3 s each time.
 """
@@ -14,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.network.ip_address import is_ip
 from apisix_ingress.model.records import Record
 from translation.safety.faults import Fault
 
@@ -21,10 +25,20 @@ MOST_RETRIES = 1000
 MOST_TRIED, RETRIES_OF_MANY, MOST_CHECKED = 100, 20, 1000
 """Nodes that a gateway tries for one request, its retries if there are more, and nodes that it checks."""
 
+MOST_NAMES = 20
+"""Host names of an upstream: several seconds each, if their name server does not respond."""
+
+MOST_SECONDS, MOST_PROBES = 10, 10
+"""Timeout and concurrency of health checks."""
+
 MOST_MATCHERS = 100_000
 """Maximum number of addresses and conditions of an object, each multiplied by the hosts of its route."""
 
 _UNCHECKED = f"are left out, since checks of more than {MOST_CHECKED} nodes occupy a gateway; use several Services"
+_WAITING = (
+    "are left out, since a server that responds slowly would occupy a gateway: use the type tcp, a timeout of at most"
+    f" {MOST_SECONDS} s and a concurrency of at most {MOST_PROBES}"
+)
 _CROWDED = (
     f"are too many: an object may have {MOST_MATCHERS:,} addresses and conditions, each counted once for every"
     " host of its rule; use fewer of them"
@@ -37,20 +51,36 @@ def retry_faults(upstream: FrozenJson) -> Iterator[Fault]:
         yield Fault(("retries",), f"is more than {MOST_RETRIES}, which occupies a gateway; use a smaller number")
 
 
+def name_faults(upstream: FrozenJson) -> Iterator[Fault]:
+    """Yield the fault of an upstream with too many host names."""
+    nodes = upstream.get("nodes") or ()
+    if len(nodes) > MOST_NAMES and sum(not is_ip(node["host"]) for node in nodes) > MOST_NAMES:
+        what = f"have more than {MOST_NAMES} host names, which a gateway resolves for each request; use fewer"
+        yield Fault(("nodes",), what)
+
+
 def limited(record: Record) -> tuple[Record, str]:
-    """Return an upstream with bounded work for many nodes, and what its users have to know.
+    """Return an upstream with bounded work for many nodes or probes, and what its users have to know.
 
     Endpoints change without an edit, so the upstream of a growing Service is not closed.
     """
     body = record.body
-    nodes = body.get("nodes")
-    if record.key.kind != "upstreams" or nodes is None or len(nodes) <= MOST_TRIED:
+    if record.key.kind != "upstreams":
         return record, ""
-    found = {**body, "retries": min(body.get("retries", RETRIES_OF_MANY), RETRIES_OF_MANY)}
-    is_checked = "checks" in body and len(nodes) > MOST_CHECKED
-    if is_checked:
-        del found["checks"]
-    return record if found == body else replace(record, body=found), _UNCHECKED if is_checked else ""
+    number = len(body.get("nodes") or ())
+    what = _why_unchecked(body["checks"], number) if "checks" in body else ""
+    found = {name: value for name, value in body.items() if name != "checks" or not what}
+    if number > MOST_TRIED:
+        found["retries"] = min(body.get("retries", RETRIES_OF_MANY), RETRIES_OF_MANY)
+    return record if found == body else replace(record, body=found), what
+
+
+def _why_unchecked(checks: FrozenJson, nodes: int) -> str:
+    probe = checks.get("active", {})
+    is_quick = probe.get("timeout", 1) <= MOST_SECONDS and probe.get("concurrency", 1) <= MOST_PROBES
+    if probe.get("type") != "tcp" or not is_quick:
+        return _WAITING
+    return _UNCHECKED if nodes > MOST_CHECKED else ""
 
 
 def matchers(route: FrozenJson) -> dict[str, int]:

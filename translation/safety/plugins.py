@@ -7,7 +7,7 @@ further plugins inside. `tests/unit/translation/safety` compares it with the fie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import prod
+from math import inf, prod
 from typing import Any, NamedTuple
 
 from translation.core.options import Options
@@ -17,7 +17,7 @@ from translation.safety.code import code_faults
 from translation.safety.destinations import destination_faults
 from translation.safety.faults import Fault, Steps
 from translation.safety.framing import framing_faults
-from translation.safety.nodes import MOST_TRIED
+from translation.safety.nodes import MOST_NAMES
 from translation.safety.paths import keeps_path
 from translation.safety.references import is_reference
 from translation.safety.urls import authority_of
@@ -54,6 +54,10 @@ MOST_SEARCHES = 4
 MOST_GROWTH = 100
 """Maximum of how many times the filters of a route multiply a response."""
 
+MOST_DELAY = 30
+"""Maximum delay of a request by a limit, in seconds. APISIX keeps its connection, even if the client has left."""
+
+_DELAYS = f"may delay requests by more than {MOST_DELAY} seconds, which occupies connections of a gateway;"
 _OPTIONS = frozenset("ijmosu")
 _SPECIAL = frozenset("\\^$.[]|()?*+{}")
 
@@ -175,8 +179,8 @@ def _split(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
             steps = ("rules", index, "weighted_upstreams", place, "upstream")
             upstream = target.get("upstream")
             yield from weight_faults(upstream, steps)
-            if setting.judges and isinstance(upstream, dict) and _size(upstream.get("nodes")) > MOST_TRIED:
-                what = f"has more than {MOST_TRIED} nodes, all of which a gateway tries for one request; use fewer"
+            if setting.judges and isinstance(upstream, dict) and _size(upstream.get("nodes")) > MOST_NAMES:
+                what = f"has more than {MOST_NAMES} nodes, all of which a gateway resolves for one request; use fewer"
                 yield Fault((*steps, "nodes"), what)
 
 
@@ -224,6 +228,34 @@ def _growth(rule: Mapping[str, Any]) -> int:
     return 1 + len(text) // max(1, shortest) + references
 
 
+def _rate(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    if setting.judges and not config.get("nodelay") and _ratio(config.get("burst"), config.get("rate")) > MOST_DELAY:
+        yield Fault(("burst",), f"{_DELAYS} use a smaller one, a higher rate, or nodelay")
+
+
+def _connections(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    """Yield the limits that delay a request for long: for each `conn` of the connections, by a learned time."""
+    learns = not config.get("only_use_default_delay")
+    rules = config.get("rules")
+    every = [(("rules", index), each) for index, each in enumerate(_dicts(rules))] if rules else [((), config)]
+    for steps, each in every if setting.judges else ():
+        burst, conn = each.get("burst"), each.get("conn")
+        if burst != 0 and (learns or _ratio(burst, conn if isinstance(conn, int) else 1) > MOST_DELAY):
+            yield Fault((*steps, "burst"), f"{_DELAYS} use 0, or a small one with only_use_default_delay")
+
+
+def _ratio(part: Any, whole: Any) -> float:
+    """Return the quotient of two numbers; infinity for a text, which a client may choose, and without a divisor."""
+    numbers = isinstance(part, int | float) and isinstance(whole, int | float)
+    return part / whole if numbers and whole > 0 else inf
+
+
+def _cache(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
+    if setting.judges and config.get("cache_strategy") != "memory":
+        what = "must be memory: a gateway that may write a response to a disk waits for it after its client has left"
+        yield Fault(("cache_strategy",), what)
+
+
 def _schema(config: Mapping[str, Any], setting: Setting) -> Iterator[Fault]:
     if _depth_of_arrays(config.get("response_schema")) > MOST_NESTED:
         what = (
@@ -264,6 +296,9 @@ CHECKS: Mapping[str, Check] = {
     "degraphql": _query,
     "data-mask": _masks,
     "response-rewrite": _filters,
+    "limit-req": _rate,
+    "limit-conn": _connections,
+    "proxy-cache": _cache,
     "multi-auth": _nothing,
     "workflow": _nothing,
 }

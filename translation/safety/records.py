@@ -19,7 +19,7 @@ from translation.hosts.matching import is_network
 from translation.safety.code import OF_USER
 from translation.safety.expressions import MOST_PATTERNS, SKIPPED, TOO_MANY_PATTERNS, patterns_of, regex_faults
 from translation.safety.faults import UNSAFE, Fault, dotted
-from translation.safety.nodes import MOST_MATCHERS, crowding_fault, limited, matchers, retry_faults
+from translation.safety.nodes import MOST_MATCHERS, crowding_fault, limited, matchers, name_faults, retry_faults
 from translation.safety.plugins import Setting, plugin_faults, redirects_all, weight_faults
 from translation.safety.references import reference_faults
 from translation.safety.variables import variable_faults
@@ -99,7 +99,7 @@ def faults_of(kind: RecordKind, body: FrozenJson, options: Options) -> list[Faul
     if options.secret_references == "refuse":
         found += reference_faults(plugins, ("plugins",)) if kind != "ssls" else reference_faults(body)
     if kind == "upstreams":
-        found += [*weight_faults(body), *retry_faults(body)]
+        found += [*weight_faults(body), *retry_faults(body), *(name_faults(body) if judges else ())]
     if "remote_addrs" in body:
         found += _network_faults(body["remote_addrs"])
     return found

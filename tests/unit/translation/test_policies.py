@@ -74,6 +74,14 @@ def test_regular_expressions_count_as_memory_of_a_gateway_where_plugins_are_revi
     assert isinstance(within_budget(outcome, inputs(options=reviewed)), KeepLast)
 
 
+def test_a_host_of_ingress_nginx_counts_against_the_budget_of_a_namespace() -> None:
+    budget, host = NamespaceBudget(10), ObjectKey("NginxHost", "", "a.example.com")
+    budget.assign(host, "default")
+    got = within_budget(Published((HOSTED,)), inputs(key=host, budget=budget))
+    assert isinstance(got, KeepLast)
+    assert [problem.origin for problem in got.problems] == [ObjectKey("Namespace", "", "default")]
+
+
 @pytest.mark.parametrize("key", [ObjectKey("Service", "default", "web"), ObjectKey("ApisixClusterConfig", "", "web")])
 def test_services_and_objects_without_a_namespace_have_no_budget(key: ObjectKey) -> None:
     outcome = Published((HOSTED,))

@@ -23,6 +23,8 @@ from translation.plugins.rewrites import group_count
 
 _STATUS = "http_"
 _TRIES = 3
+_MOST_WAITED = 600
+"""Maximum timeouts in seconds where teams share a gateway: the function also waits after its client has left."""
 
 
 def own_requests(site: Site) -> tuple[Function, ...]:
@@ -30,7 +32,7 @@ def own_requests(site: Site) -> tuple[Function, ...]:
     errors = _errors(site)
     again = _retry_conditions(site)
     by_status = any(word != "error" for word in again)
-    times = timeouts(site) | ({"late": True} if never_reads(site) else {})
+    times = _times(site) | ({"late": True} if never_reads(site) else {})
     optional: JsonObject = {
         "any_method": "non_idempotent" in _next_upstream(site),
         "version": 1.0 if site.values.text("proxy-http-version") == "1.0" else 0,
@@ -48,6 +50,13 @@ def own_requests(site: Site) -> tuple[Function, ...]:
         wanted |= {"errors": errors} | ({"limit": limit} if limit else {})
     empty = (Function(EMPTY, {"errors": errors}),) if errors and "503" in errors["codes"] else ()
     return (*empty, Function(SEND_REQUEST, wanted, sends_request=True))
+
+
+def _times(site: Site) -> JsonObject:
+    """Return the timeouts of requests that the function sends."""
+    found = timeouts(site)
+    is_shared = site.builder.options.plugins == "reviewed"
+    return {name: min(value, _MOST_WAITED) for name, value in found.items()} if is_shared else found
 
 
 def _bare(site: Site) -> int:
@@ -92,7 +101,7 @@ def shown(site: Site, branch: Branch) -> Branch:
     errors = _errors(site)
     if not errors or str(status) not in errors["codes"] or "upstream" not in errors:
         return branch
-    wanted = {"errors": errors, "refused": status, "timeout": timeouts(site)}
+    wanted = {"errors": errors, "refused": status, "timeout": _times(site)}
     return replace(
         branch, plugins=attached([Function(SEND_REQUEST, wanted, sends_request=True)]), upstream=errors["upstream"]
     )

@@ -185,7 +185,9 @@ return function(conf, ctx)
         local lower = name:lower()
         if not DROPPED[lower] and lower ~= "date" and lower ~= "server" then ngx.header[name] = text end
     end
-    ngx.header["Content-Length"] = answer.headers["Content-Length"]
+    -- The length of a chunked response is not that of its body: what follows would be the next response.
+    local length = not answer.headers["Transfer-Encoding"] and tonumber(answer.headers["Content-Length"])
+    ngx.header["Content-Length"] = length or nil
     ctx.ingress_nginx_answer = answer
 end
 """

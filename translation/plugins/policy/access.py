@@ -36,9 +36,7 @@ ACCESS: Mapping[str, Plugin] = {
         consumer="anonymous_consumer",
         older="access_key algorithm keep_headers encode_uri_params max_req_body",
     ),
-    "jwe-decrypt": credentials(
-        "Decrypts a token for a consumer.", plain="key secret is_base64_encoded header forward_header strict"
-    ),
+    "jwe-decrypt": refuse("finds its secret by a key that a consumer of another team may also have; use jwt-auth"),
     "ldap-auth": credentials(
         "Checks passwords with an LDAP server.",
         plain="user_dn base_dn use_tls tls_verify uid hide_credentials realm",

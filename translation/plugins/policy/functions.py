@@ -25,8 +25,7 @@ def _provider(at: str = "") -> dict[str, str]:
 
 
 _ONE, _MANY = _provider(), _provider("instances[].")
-_PROBE = "concurrency timeout type host http_path http_method http_req_body https_verify_certificate req_headers"
-_CHECK = "instances[].checks.active"
+_PROBES = "starts a further probe every second, even if the earlier ones have not ended"
 _EMBEDDINGS = "semantic_opts.embeddings"
 
 FUNCTIONS: Mapping[str, Plugin] = {
@@ -51,15 +50,16 @@ FUNCTIONS: Mapping[str, Plugin] = {
         "Sends requests to several language models.",
         plain=f"""{_STREAM} {_MANY["plain"]} max_retries retry_on_failure_within_ms fallback_strategy
             balancer.{{algorithm,hash_on,key}} instances[].{{name,weight,priority,examples,threshold}}
-            {_CHECK}.{{{",".join(_PROBE.split())}}} {_CHECK}.healthy.{{interval,http_statuses,successes}}
-            {_CHECK}.unhealthy.{{interval,http_statuses,http_failures,tcp_failures,timeouts}}
             semantic_opts.{{fallback,debugging,threshold}} {_EMBEDDINGS}.{{provider,model,timeout,ssl_verify}}
             {_EMBEDDINGS}.auth.{{header,query}}.*""",
-        port=f"{_CHECK}.port",
         free=_MANY["free"],
         url=f"{_EMBEDDINGS}.endpoint",
         word=_MANY["word"],
-        refused={"instances[].auth.gcp": _ACCOUNT, "instances[].override.endpoint": _PARSES},
+        refused={
+            "instances[].auth.gcp": _ACCOUNT,
+            "instances[].override.endpoint": _PARSES,
+            "instances[].checks": _PROBES,
+        },
     ),
     "ai-request-rewrite": allow(
         "Rewrites requests with a language model.",

@@ -41,8 +41,8 @@ MOST_VALUES = 5000
 _COST_OF_HOST = 20
 """Fields that could be reviewed in the time that one host takes."""
 
-_DECODING = ("filters", "include_resp_body")
-"""Fields that make a gateway decompress a response in memory: 1 MB becomes 1 GB (response-rewrite, loggers)."""
+_DECODING = "filters"
+"""The field that makes a gateway decompress a response in memory: 1 MB becomes 1 GB (response-rewrite)."""
 
 IS_NOT_COMPRESSED = ["sent_http_content_encoding", "!", "~~", "."]
 """The condition that a response has no Content-Encoding."""
@@ -182,7 +182,7 @@ def _fields(review: _Review, place: _Place) -> Iterator[_Place]:
     for name, below in node.fields.items():
         if below.kind is Kind.CACHE_KEY and name not in place.value:
             yield _Place(_DEFAULT_CACHE_KEY, below, plugin, (*steps, name))
-        elif below.kind is Kind.UNCOMPRESSED and any(map(place.value.get, _DECODING)):
+        elif below.kind is Kind.UNCOMPRESSED and place.value.get(_DECODING):
             _require_plain(review, place.value.get(name) or [], (*steps, name))
 
 
@@ -271,8 +271,6 @@ def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
             _check_host(review, place, target_of_address(text), "a host name or an address, with or without a port")
         case Kind.URL:
             _check_host(review, place, target_of_url(text), "a plain URL such as https://host:8443/path")
-        case Kind.PORT if value in review.scope.options.guarded_ports:
-            _note(review, place.steps, f"{_name(place)} is {value}, a port of an internal address; use another one")
         case Kind.PATH if not is_path(text):
             _wrong(review, place, "a plain path that begins with /")
         case Kind.CONSUMER if not text.startswith(prefix := _consumer_prefix(review.scope)):

@@ -27,7 +27,6 @@ class Kind(Enum):
     REWRITES = "Pairs of a pattern and its replacement, which must begin with `/` or with a group that always does."
     WORD = "A part of an address: letters, digits, `-` and `_` only."
     SELECTOR = "A name, or a JSONPath without filters, lists and slices and with at most one `..`."
-    PORT = "A port to probe. Ports that `kubernetes.internal_addresses` lists with a host are rejected."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."
     CACHE_KEY = "The key of a cache that all routes of a gateway share. The controller adds the namespace as a prefix."
     UNCOMPRESSED = (

@@ -19,6 +19,9 @@ _LOGGED = 512 * 2**10
 _POOL = 1000
 """Idle connections: workers allocate the whole pool with its first connection."""
 
+_MINUTE = 60_000
+"""Milliseconds: a request waits for a server also after its client has left, and occupies a connection."""
+
 MOST: Mapping[str, int] = {
     "mocking.delay": 30,
     "fault-injection.delay.duration": 30,
@@ -31,23 +34,23 @@ MOST: Mapping[str, int] = {
     "gzip.buffers.size": 64 * 2**10,
     "data-mask.max_body_size": 2**20,
     "data-mask.max_req_post_args": 1000,
-    "syslog.flush_limit": 64 * 2**10,
-    "syslog.drop_limit": 2**20,
-    "syslog.pool_size": _POOL,
+    "feishu-auth.timeout": _MINUTE,
+    "dingtalk-auth.timeout": _MINUTE,
+    "ai-lakera-guard.timeout": _MINUTE,
+    "semantic_opts.embeddings.timeout": _MINUTE,
+    "keepalive_timeout": 5 * _MINUTE,
+    "keepalive_pool.idle_timeout": 300,
     "keepalive_pool.size": _POOL,
     "keepalive_pool": _POOL,
     "redis_keepalive_pool": _POOL,
     "max_req_body_size": _BODY,
     "max_resp_body_size": _BODY,
     "max_req_body_bytes": _LOGGED,
-    "max_resp_body_bytes": _LOGGED,
     "stream_check_cache_size": 2**20,
-    "batch_max_size": 1000,
     "buffer_duration": 600,
     "inactive_timeout": 600,
     "max_retry_count": 10,
     "retry_delay": 60,
-    "checks.active.concurrency": 100,
     "retries": 100,
     "max_retries": 100,
 }

@@ -1,120 +1,40 @@
-"""The review of plugins that log, trace and measure."""
+"""The review of plugins that log, trace and measure.
+
+A batch of a log waits in a timer. A server that responds slowly keeps it forever, whatever the timeout is. A worker
+with 4,096 such timers runs no other one: it stops reading its configuration until it is restarted (APISIX 3.18).
+Therefore tenants choose no server for logs, except by UDP, which does not wait.
+"""
 
 from collections.abc import Mapping
 
 from translation.plugins.policy.model import Plugin, allow, refuse
 
-_BATCH = "name max_retry_count retry_delay buffer_duration inactive_timeout batch_max_size"
-_BODIES = "include_req_body include_resp_body max_req_body_bytes max_resp_body_bytes"
-_KEEPALIVE = "timeout keepalive keepalive_timeout keepalive_pool"
-_FORMAT = "log_format log_format_extra"
-_LOG, _DECODED = f"{_FORMAT} include_req_body_expr", "include_resp_body_expr"
+_BATCH = "name max_retry_count retry_delay buffer_duration inactive_timeout"
 _METADATA = "Sends logs to the address in the plugin metadata, which administrators set."
 _BROKERS = "connects to brokers that can redirect it to other addresses, which are not checked"
+_WAITS = "waits for a server, which can stop all timers of a gateway with 4,000 batches; use an ApisixGlobalRule"
+_SMALL = {"batch_max_size": "starts a timer for every batch, and all teams share the timers"}
+_BODIES = dict.fromkeys(
+    ("include_resp_body", "include_resp_body_expr", "max_resp_body_bytes"),
+    "decompresses responses in memory: 1 MB becomes 1 GB",
+)
 
 OBSERVING: Mapping[str, Plugin] = {
-    "http-logger": allow(
-        "Sends logs by HTTP.",
-        plain=f"{_BATCH} {_BODIES} timeout ssl_verify auth_header concat_method",
-        free=_LOG,
-        uncompressed=_DECODED,
-        url="uri",
-    ),
-    "tcp-logger": allow(
-        "Sends logs by TCP.",
-        plain=f"{_BATCH} {_BODIES} timeout port tls tls_options",
-        free=_LOG,
-        uncompressed=_DECODED,
-        host="host",
-    ),
     "udp-logger": allow(
-        "Sends logs by UDP.", plain=f"{_BATCH} {_BODIES} timeout port", free=_LOG, uncompressed=_DECODED, host="host"
-    ),
-    "syslog": allow(
-        "Sends logs to a syslog server.",
-        plain=f"{_BATCH} {_BODIES} timeout port tls sock_type flush_limit drop_limit pool_size",
-        free=_LOG,
-        uncompressed=_DECODED,
+        "Sends logs by UDP.",
+        _SMALL | _BODIES,
+        plain=f"{_BATCH} include_req_body max_req_body_bytes timeout port",
+        free="log_format log_format_extra include_req_body_expr",
         host="host",
-    ),
-    "loki-logger": allow(
-        "Sends logs to Loki.",
-        plain=f"{_BATCH} {_BODIES} {_KEEPALIVE} ssl_verify tenant_id headers.* log_labels.*",
-        free=_LOG,
-        uncompressed=_DECODED,
-        url="endpoint_addrs",
-        path="endpoint_uri",
-    ),
-    "elasticsearch-logger": allow(
-        "Sends logs to Elasticsearch.",
-        plain=f"{_BATCH} {_BODIES} timeout ssl_verify field.index auth.{{username,password}} headers.*",
-        free=_LOG,
-        uncompressed=_DECODED,
-        url="endpoint_addr endpoint_addrs",
-        older="field.type",
-    ),
-    "clickhouse-logger": allow(
-        "Sends logs to ClickHouse.",
-        plain=f"{_BATCH} {_BODIES} timeout ssl_verify user password database logtable",
-        free=_LOG,
-        uncompressed=_DECODED,
-        url="endpoint_addr endpoint_addrs",
-    ),
-    "splunk-hec-logging": allow(
-        "Sends logs to Splunk.",
-        plain=f"{_BATCH} ssl_verify endpoint.{{token,channel,timeout,keepalive_timeout}}",
-        free=_FORMAT,
-        url="endpoint.uri",
-    ),
-    "skywalking-logger": allow(
-        "Sends logs to SkyWalking.",
-        plain=f"{_BATCH} {_BODIES} timeout service_name service_instance_name",
-        free=_LOG,
-        uncompressed=_DECODED,
-        url="endpoint_addr",
-    ),
-    "sls-logger": allow(
-        "Sends logs to Alibaba Cloud.",
-        plain=f"{_BATCH} {_BODIES} timeout port ssl_verify project logstore access_key_id access_key_secret",
-        free=_LOG,
-        uncompressed=_DECODED,
-        host="host",
-    ),
-    "tencent-cloud-cls": allow(
-        "Sends logs to Tencent Cloud.",
-        plain=f"{_BATCH} {_BODIES} ssl_verify scheme cls_topic secret_id secret_key sample_ratio",
-        free=f"{_LOG} global_tag",
-        uncompressed=_DECODED,
-        host="cls_host",
-    ),
-    "google-cloud-logging": allow(
-        "Sends logs to Google Cloud.",
-        plain=f"""{_BATCH} ssl_verify log_id resource.type
-            auth_config.{{client_email,private_key,project_id,scope,scopes}}""",
-        free=f"{_FORMAT} resource.labels",
-        url="auth_config.{token_uri,entries_uri}",
-        refused={"auth_file": "names a file of the gateway"},
-    ),
-    "lago": allow(
-        "Sends usage to Lago.",
-        plain=f"""{_BATCH} {_KEEPALIVE} ssl_verify token event_{{transaction_id,subscription_id,code}}
-            event_properties.*""",
-        url="endpoint_addrs",
-        path="endpoint_uri",
     ),
     "loggly": allow(
         _METADATA,
-        plain=f"{_BATCH} {_BODIES} ssl_verify severity severity_map.* tags",
-        free=_LOG,
-        uncompressed=_DECODED,
+        _SMALL | _BODIES,
+        plain=f"{_BATCH} include_req_body max_req_body_bytes ssl_verify severity severity_map.* tags",
+        free="log_format log_format_extra include_req_body_expr",
         word="customer_token",
     ),
-    "datadog": allow(_METADATA, plain=f"{_BATCH} prefer_name include_path include_method constant_tags"),
-    "zipkin": allow(
-        "Sends traces to Zipkin.",
-        plain="sample_ratio service_name server_addr span_version",
-        url="endpoint",
-    ),
+    "datadog": allow(_METADATA, _SMALL, plain=f"{_BATCH} prefer_name include_path include_method constant_tags"),
     "opentelemetry": allow(
         _METADATA,
         plain="""sampler.name sampler.options.{fraction,root.name,root.options.fraction}
@@ -122,10 +42,18 @@ OBSERVING: Mapping[str, Plugin] = {
     ),
     "skywalking": allow("Sends to the address in the gateway's configuration.", plain="sample_ratio"),
     "prometheus": allow("Counts requests.", plain="prefer_name"),
+    **dict.fromkeys(
+        (
+            "http-logger", "tcp-logger", "syslog", "loki-logger", "elasticsearch-logger", "clickhouse-logger",
+            "splunk-hec-logging", "skywalking-logger", "sls-logger", "tencent-cloud-cls", "google-cloud-logging",
+            "lago", "zipkin",
+        ),
+        refuse(_WAITS),
+    ),
     "kafka-logger": refuse(_BROKERS),
     "rocketmq-logger": refuse(_BROKERS),
     "error-log-logger": refuse("sends the log of the whole gateway"),
     "log-rotate": refuse("modifies files of the gateway"),
     "node-status": refuse("exposes information about the whole gateway"),
     "server-info": refuse("exposes information about the whole gateway"),
-}
+}  # fmt: skip

@@ -14,13 +14,7 @@ _QUOTA = f"""
     allow_degradation show_limit_quota_header sync_interval rules[].{{count,time_window,key,header_prefix}}"""
 
 _UPSTREAM = "rules[].weighted_upstreams[].upstream"
-_PROBE = "concurrency timeout type host http_path http_method http_req_body https_verify_certificate req_headers"
-_HEALTH = f"""
-    {_UPSTREAM}.checks.active.{{{",".join(_PROBE.split())}}}
-    {_UPSTREAM}.checks.passive.type
-    {_UPSTREAM}.checks.active.healthy.interval {_UPSTREAM}.checks.active.unhealthy.interval
-    {_UPSTREAM}.checks.{{active,passive}}.healthy.{{http_statuses,successes}}
-    {_UPSTREAM}.checks.{{active,passive}}.unhealthy.{{http_statuses,http_failures,tcp_failures,timeouts}}"""
+_PROBES = "starts a further probe every second, even if a server never ends the earlier ones; use an ApisixUpstream"
 
 ROUTING: Mapping[str, Plugin] = {
     "traffic-split": allow(
@@ -30,14 +24,14 @@ ROUTING: Mapping[str, Plugin] = {
             {_UPSTREAM}.{{name,desc,type,scheme,key,hash_on,pass_host,upstream_host,retries,retry_timeout}}
             {_UPSTREAM}.timeout.{{connect,send,read}} {_UPSTREAM}.keepalive_pool.{{size,idle_timeout,requests}}
             {_UPSTREAM}.tls.verify {_UPSTREAM}.labels.*
-            {_UPSTREAM}.nodes[].{{port,weight,priority}} {_HEALTH}""",
+            {_UPSTREAM}.nodes[].{{port,weight,priority}}""",
         free=f"rules[].match[].vars {_UPSTREAM}.nodes[].metadata",
-        port=f"{_UPSTREAM}.checks.active.port",
         host=f"{_UPSTREAM}.nodes[].host",
         hosts=f"{_UPSTREAM}.nodes",
         refused={
             "rules[].weighted_upstreams[].upstream_id": _RECORD,
             f"{_UPSTREAM}.id": _RECORD,
+            f"{_UPSTREAM}.checks": _PROBES,
             f"{_UPSTREAM}.tls.client_cert_id": _RECORD,
             f"{_UPSTREAM}.tls.{{client_cert,client_key}}": _KEY,
             f"{_UPSTREAM}.{{service_name,discovery_type}}": _DISCOVERY,

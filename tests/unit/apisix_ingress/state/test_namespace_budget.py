@@ -52,3 +52,20 @@ def test_a_deleted_or_failing_owner_stops_waiting() -> None:
     budget.keep(THREE)
     budget.spend(ONE, 0)
     assert budget.admitted("default") == ()
+
+
+def test_an_owner_without_a_namespace_uses_the_budget_of_the_one_that_is_assigned() -> None:
+    host, budget = ObjectKey("NginxHost", "", "a.test"), NamespaceBudget(100)
+    budget.spend(host, 1000)
+    assert budget.fits(host, 2000)
+
+    budget.assign(host, "one")
+    budget.spend(host, 60)
+    assert [budget.fits(ObjectKey("Ingress", name, "web"), 50) for name in ("one", "two")] == [False, True]
+
+    budget.assign(host, "two")
+    assert [budget.fits(ObjectKey("Ingress", name, "web"), 50) for name in ("one", "two")] == [True, False]
+
+    budget.assign(host, "")
+    assert budget.fits(ObjectKey("Ingress", "two", "web"), 100)
+    assert (budget._used, budget._sizes, budget._namespaces) == ({}, {}, {})

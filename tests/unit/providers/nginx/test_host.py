@@ -60,6 +60,28 @@ def test_records_of_a_host_are_written_in_the_turn_of_its_oldest_ingress() -> No
     assert {world.desired.namespace(key, "default") for key in owned} == {"first"}
 
 
+def test_hosts_share_the_budget_of_their_namespace() -> None:
+    items = [in_namespace(ingress(f"web{n}", ("/", "Prefix"), host=f"{n}.test"), "shop") for n in (1, 2)]
+    other = in_namespace(ingress("web", ("/", "Prefix"), host="3.test"), "other")
+    world = world_of(*items, other)
+    registry = registry_of(world)
+    world.budget.most = 1000
+    hosts = ("1.test", "2.test", "3.test")
+    for host in hosts:
+        registry.enqueue(host_key(host))
+        registry.settle()
+
+    def served() -> list[str]:
+        return [host for host in hosts if world.desired.of_owner(host_key(host))]
+
+    assert served() == ["1.test", "3.test"]
+    assert [problem.code for problem in world.reports[host_key("2.test")].problems] == ["TooLarge"]
+
+    world.stores["Ingress"].delete(ObjectKey("Ingress", "shop", "web1"))
+    registry.settle()
+    assert served() == ["2.test", "3.test"]
+
+
 def test_a_host_without_ingresses_is_forgotten() -> None:
     item = in_namespace(ingress("web", ("/", "Prefix")), "shop")
     world = world_of(item)
@@ -72,3 +94,4 @@ def test_a_host_without_ingresses_is_forgotten() -> None:
 
     assert not world.desired.of_owner(host_key("shop.test"))
     assert host_key("shop.test") not in world.desired._namespaces
+    assert host_key("shop.test") not in world.budget._namespaces

@@ -10,7 +10,15 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from translation.core.options import Options
-from translation.safety.nodes import MOST_CHECKED, MOST_MATCHERS, MOST_RETRIES, MOST_TRIED, RETRIES_OF_MANY, matchers
+from translation.safety.nodes import (
+    MOST_CHECKED,
+    MOST_MATCHERS,
+    MOST_NAMES,
+    MOST_RETRIES,
+    MOST_TRIED,
+    RETRIES_OF_MANY,
+    matchers,
+)
 from translation.safety.records import safe_records
 
 ALL, PRESET = Options(), Options(plugins="reviewed")
@@ -53,6 +61,42 @@ def test_not_all_of_many_nodes_are_tried() -> None:
     assert safe_records([many], ALL) == ((many,), ())
 
 
+@pytest.mark.parametrize(
+    "active",
+    [
+        {"type": "http", "http_path": "/"},
+        {"http_path": "/"},
+        {"type": "https"},
+        {"type": "tcp", "timeout": 86400},
+        {"type": "tcp", "concurrency": 1000},
+    ],
+    ids=str,
+)
+def test_checks_that_a_server_can_keep_open_are_left_out(active: JsonObject) -> None:
+    """A gateway starts the next probes each second, even if the earlier ones have not ended."""
+    given = record("upstreams", nodes=nodes(2), checks={"active": active, "passive": {}})
+
+    bodies, messages = judged(given)
+
+    assert bodies == [{"nodes": given.body["nodes"]}]
+    assert [message.startswith("upstream default_web_a: checks are left out") for message in messages] == [True]
+    assert judged(given, options=ALL) == ([given.body], [])
+
+
+def test_an_upstream_with_many_names_has_no_nodes() -> None:
+    """A gateway resolves all of them, one after the other, before it sends a request."""
+    few, many = (
+        record("upstreams", nodes=[{"host": f"x{n}.test", "port": 80, "weight": 1} for n in range(number)] + nodes(9))
+        for number in (MOST_NAMES, MOST_NAMES + 1)
+    )
+
+    bodies, messages = judged(few, many)
+
+    assert bodies == [few.body, {"nodes": []}]
+    assert [f"more than {MOST_NAMES} host names" in message for message in messages] == [True]
+    assert judged(many, options=ALL) == ([many.body], [])
+
+
 def test_many_nodes_are_not_checked() -> None:
     checks = {"active": {"type": "tcp"}}
     few, many = (record("upstreams", nodes=nodes(MOST_CHECKED + more), retries=1, checks=checks) for more in (0, 1))
@@ -68,9 +112,9 @@ def test_a_split_has_few_nodes() -> None:
         targets = [{"upstream": {"nodes": {f"a{index}.test:80": 1 for index in range(number)}}}]
         return record("routes", uris=["/*"], plugins={"traffic-split": {"rules": [{"weighted_upstreams": targets}]}})
 
-    assert judged(split(MOST_TRIED))[1] == []
-    assert ["has more than 100 nodes" in message for message in judged(split(MOST_TRIED + 1))[1]] == [True]
-    assert judged(split(MOST_TRIED + 1), options=ALL)[1] == []
+    assert judged(split(MOST_NAMES))[1] == []
+    assert ["has more than 20 nodes" in message for message in judged(split(MOST_NAMES + 1))[1]] == [True]
+    assert judged(split(MOST_NAMES + 1), options=ALL)[1] == []
 
 
 def crowd(hosts: int, **fields: Any) -> Record:

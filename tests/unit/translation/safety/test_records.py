@@ -282,6 +282,24 @@ def test_filters_that_replace_a_little_are_published(plugins: JsonObject) -> Non
     assert faults(route(**plugins), PRESET) == []
 
 
+LEARNS_NOTHING = {"default_conn_delay": 1, "only_use_default_delay": True}
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        {"limit-req": {"rate": 10, "burst": 300}},
+        {"limit-req": {"rate": 0.000001, "burst": 1000, "nodelay": True}},
+        {"limit-conn": {"conn": 100, "burst": 0, "default_conn_delay": 0.1}},
+        {"limit-conn": {"conn": 10, "burst": 300, **LEARNS_NOTHING}},
+        {"proxy-cache": {"cache_strategy": "memory"}},
+    ],
+    ids=str,
+)
+def test_limits_that_delay_requests_a_little_are_published(plugins: JsonObject) -> None:
+    assert faults(route(**plugins), PRESET) == []
+
+
 REJECTED: list[tuple[JsonObject, str]] = [
     (
         {"response-rewrite": {"filters": [{"regex": "a", "replace": "", "options": "jox"}]}},
@@ -300,6 +318,20 @@ REJECTED: list[tuple[JsonObject, str]] = [
         {"ai-proxy-multi": {"instances": [{"override": {"endpoint": "http://[::1]/"}}]}},
         "plugins.ai-proxy-multi.instances[0].override.endpoint",
     ),
+    ({"limit-req": {"rate": 0.000001, "burst": 1000}}, "plugins.limit-req.burst"),
+    (
+        {"workflow": {"rules": [{"actions": [["limit-req", {"rate": 1, "burst": 99}]]}]}},
+        "plugins.workflow.limit-req.burst",
+    ),
+    ({"limit-conn": {"conn": 1, "burst": 1, "default_conn_delay": 0.1}}, "plugins.limit-conn.burst"),
+    ({"limit-conn": {"conn": 1, "burst": "$http_a", **LEARNS_NOTHING}}, "plugins.limit-conn.burst"),
+    ({"limit-conn": {"conn": "$http_a", "burst": 31, **LEARNS_NOTHING}}, "plugins.limit-conn.burst"),
+    (
+        {"limit-conn": {"rules": [{"conn": 10, "burst": 10, "key": "a"}, {"conn": 1, "burst": 900}], **LEARNS_NOTHING}},
+        "plugins.limit-conn.rules[1].burst",
+    ),
+    ({"proxy-cache": {"cache_key": ["evil/", "$uri"]}}, "plugins.proxy-cache.cache_strategy"),
+    ({"proxy-cache": {"cache_strategy": "disk"}}, "plugins.proxy-cache.cache_strategy"),
     ({"wolf-rbac": {"server": "http://127.0.0.1"}}, "plugins.wolf-rbac.server"),
     ({"openid-connect": {"discovery": "http://$host/"}}, "plugins.openid-connect.discovery"),
     ({"own-plugin": {"deep": [{"x": "http://127.1/"}]}}, "plugins.own-plugin.deep[0].x"),

@@ -8,7 +8,7 @@ from apisix_ingress.model.json import JsonObject
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.texts import TEXTS
 from translation.safety.faults import dotted
-from translation.safety.variables import MOST_VARIABLES, variable_faults
+from translation.safety.variables import LONGEST, MOST_VARIABLES, variable_faults
 
 
 def faulty(body: JsonObject) -> list[str]:
@@ -50,6 +50,22 @@ def test_the_number_of_variables_in_a_record_is_limited() -> None:
     assert faulty({"plugins": {"ua-restriction": {"denylist": ["^a$"] * MOST_VARIABLES * 2}}}) == []
     users = {f"user{number}": "$apr1$x$y" for number in range(MOST_VARIABLES)}
     assert faulty({"plugins": {"serverless-pre-function": {FIELD: {"basic": {"users": users}}}}}) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["${a" + " " * 60_000 + "b}", "$" * 9 + "{" + " " * 60_000, "${a}" + "${" + "x" * LONGEST, "${" * 500]
+)
+def test_a_long_reference_to_a_variable_is_a_fault(text: str) -> None:
+    """A gateway searches its blanks in quadratic time: 60,000 take 12 s, for every request."""
+    assert faulty({"plugins": {"fault-injection": {"abort": {"body": text}}}})[:1] == [
+        "plugins.fault-injection.abort.body"
+    ]
+    assert faulty({"plugins": {"serverless-pre-function": {FIELD: {"external": {"uri": text}}}}}) != []
+
+
+def test_text_around_references_may_have_any_length() -> None:
+    text = "{" + "a " * 50_000 + "${a" + " " * (LONGEST - 3) + "} $ {" + " " * 5000 + "$x" + " " * 5000
+    assert faulty({"plugins": {"fault-injection": {"abort": {"body": text}}}}) == []
 
 
 def test_no_function_of_the_controller_uses_such_a_variable() -> None:

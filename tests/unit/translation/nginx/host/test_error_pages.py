@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from apisix_ingress.model.json import FrozenJson
 from tests.unit.translation.nginx.host.bodies import asking, config, early, routes
-from tests.unit.translation.nginx.objects import SERVICE, ingress, translated
+from tests.unit.translation.nginx.objects import OPTIONS, SERVICE, ingress, translated
+from translation.core.options import Options
 
 ERRORS = {**SERVICE, "metadata": {"name": "errors", "namespace": "shop"}}
 
@@ -24,6 +27,17 @@ def test_listed_statuses_are_shown_by_the_backend_for_errors() -> None:
         assert wanted["errors"]["headers"]["X-Service-Name"] == "web"
         assert "upstream" in wanted["errors"]
         assert wanted["limit"] == 1024
+
+
+def test_the_function_does_not_wait_for_long_where_teams_share_a_gateway() -> None:
+    """It waits also after its client has left, and the gateway keeps the connection."""
+    shown = ingress("web", ("/", "Prefix"), custom_http_errors="404", proxy_read_timeout="2000000")
+
+    def times(options: Options) -> set[int]:
+        found = [asking(body) for body in routes(translated(shown, options=options)) if body.get("upstream_id")]
+        return {each["timeout"]["read"] for each in found}
+
+    assert (times(OPTIONS), times(replace(OPTIONS, plugins="reviewed"))) == ({2_000_000}, {600})
 
 
 def test_refused_requests_never_reach_the_backend_where_their_page_is_shown() -> None:
