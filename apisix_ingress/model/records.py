@@ -125,7 +125,7 @@ class Record:
     def digest(self) -> bytes:
         """The comparable form: equal to `comparable` of the gateway's body for this record."""
         try:
-            return comparable(self.key.kind, self.body)
+            return comparable(self.key.kind, self.body, self.payload)
         except (TypeError, RecursionError):
             return _UNENCODABLE
 
@@ -255,22 +255,24 @@ def _dicts(value: Any) -> Iterable[JsonObject]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
-def comparable(kind: RecordKind, body: FrozenJson) -> bytes:
+def comparable(kind: RecordKind, body: FrozenJson, payload: bytes | None = None) -> bytes:
     """Return a canonical form in which desired bodies and a gateway's bodies can be compared.
 
     Removes fields that the server adds or never returns, treats an empty JSON object and an empty list as equal
-    (Lua has one empty table), and integral floats as integers.
+    (Lua has one empty table), and integral floats as integers. If the body has none of them, `payload`, its canonical
+    JSON, is returned as it is.
     """
-    added = _ADDED.get(kind, SERVER_FIELDS)
-    cleaned = {name: value for name, value in body.items() if name not in added}
+    added, cleaned = _ADDED.get(kind, SERVER_FIELDS), body
+    if not added.isdisjoint(body):
+        cleaned = {name: value for name, value in body.items() if name not in added}
     for path in WRITE_ONLY.get(kind, ()):
         cleaned = _without(cleaned, path)
-    text = canonical(cleaned)
+    text = payload if payload is not None and cleaned is body else canonical(cleaned)
     # Most bodies are in this form as they are: to rebuild them takes six times as long as to search their text.
     return canonical(_normal(cleaned)) if any(each in text for each in _ALTERED) else text
 
 
-def _without(body: JsonObject, path: tuple[str, ...]) -> JsonObject:
+def _without(body: FrozenJson, path: tuple[str, ...]) -> FrozenJson:
     head, *rest = path
     if head not in body:
         return body

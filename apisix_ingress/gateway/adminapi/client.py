@@ -23,6 +23,7 @@ from apisix_ingress.gateway.adminapi.error_text import scrub
 from apisix_ingress.gateway.adminapi.list_parser import begins_list
 from apisix_ingress.gateway.adminapi.request_sender import CONNECT_SHARE, RequestHook, RequestSender
 from apisix_ingress.gateway.adminapi.responses import (
+    AdminResponse,
     bodies_of,
     found_of,
     is_disabled,
@@ -115,7 +116,7 @@ class AdminClient:
         self.controller = controller
         self.largest_list = largest_list
         connect = timeout * CONNECT_SHARE
-        self.list_limits = httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect)
+        self.list_limits = httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect).as_dict()
         self._version = ""
         self.date = ""
         """The `Date` header of the last list."""
@@ -141,7 +142,7 @@ class AdminClient:
         response = await self.requests.request("PUT", path, record.payload)
         if not is_done(response):
             raise await self.requests.error(response, "PUT", path, record)
-        return "is_resent" in response.extensions
+        return response.is_resent
 
     async def delete(self, key: RecordKey) -> bool:
         """Delete a record, missing or not; return whether the request had to be repeated."""
@@ -149,7 +150,7 @@ class AdminClient:
         response = await self.requests.request("DELETE", path)
         if not (is_done(response) or is_gone(response)):
             raise await self.requests.error(response, "DELETE", path)
-        return "is_resent" in response.extensions
+        return response.is_resent
 
     async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Return a record as the gateway has it, owned or not; None if it does not exist."""
@@ -172,7 +173,7 @@ class AdminClient:
             return
         if response.status_code >= 300:
             raise await self.requests.error_of_read(response, "routes")
-        if not (response.extensions.get("is_cut") and begins_list(response.content)):
+        if not (response.is_cut and begins_list(response.content)):
             next(bodies_of("routes", response.content, self.requests.fields), None)  # raises if it is not a list
 
     async def read(self, path: str) -> bytes:
@@ -184,7 +185,7 @@ class AdminClient:
         response = await self.requests.request("GET", path)
         if response.status_code >= 300:
             raise await self.requests.error(response, "GET", path)
-        if response.extensions.get("is_cut"):
+        if response.is_cut:
             raise GatewayUnavailable(f"GET {path}: the answer is larger than {LARGEST_ANSWER // 2**20} MiB", sent=False)
         return response.content
 
@@ -290,7 +291,7 @@ class AdminClient:
                 response = await self.requests.send("GET", kind, limits=limits, largest=largest)
         except TimeoutError:
             raise GatewayUnavailable(f"GET {kind}: no complete list within {LIST_TIMEOUT:g} s") from None
-        if response.extensions.get("is_cut") and response.status_code < 300:
+        if response.is_cut and response.status_code < 300:
             size, field = written_size(self.largest_list), self.requests.fields.largest_list
             why = f"the list is larger than {size}: increase {field} if the gateway is meant to have this many records"
             raise GatewayUnavailable(f"GET {kind}: {why}", sent=False)
@@ -304,7 +305,7 @@ class AdminClient:
             return _NO_RECORDS
         raise await self.requests.error_of_read(response, kind)
 
-    async def _is_emptied(self, response: httpx.Response) -> bool:
+    async def _is_emptied(self, response: AdminResponse) -> bool:
         """Return whether a list is missing because etcd behind the gateway was emptied, with the prefix of every kind.
 
         A URL below the Admin API is answered in the same way, but has no list of plugins.

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-import httpx
-
 from apisix_ingress.errors import GatewayRedirected
 from apisix_ingress.gateway.adminapi.admin_key import Fields
 from apisix_ingress.gateway.adminapi.error_text import scrub
+from apisix_ingress.gateway.adminapi.responses import AdminResponse
 from apisix_ingress.model.admin_address import check_admin_url
 
 STATUSES = frozenset({301, 302, 303, 307, 308})
@@ -22,7 +21,7 @@ _EXAMPLE = "the address of the Admin API itself, as http://gateway:9180/apisix/a
 
 
 def redirected(
-    response: httpx.Response, method: str, path: str, url: str, fields: Fields, secret: str, *, sent: bool = False
+    response: AdminResponse, method: str, path: str, url: str, fields: Fields, secret: str, *, sent: bool = False
 ) -> GatewayRedirected:
     """Return the error for a redirect.
 

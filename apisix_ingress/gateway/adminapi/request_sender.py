@@ -22,7 +22,15 @@ from apisix_ingress.gateway.adminapi.admin_key import AdminKey, Fields
 from apisix_ingress.gateway.adminapi.error_text import scrub
 from apisix_ingress.gateway.adminapi.redirects import STATUSES as REDIRECTS
 from apisix_ingress.gateway.adminapi.redirects import redirected
-from apisix_ingress.gateway.adminapi.responses import error_of, is_gone, is_strange, misplaced, refused_again, strange
+from apisix_ingress.gateway.adminapi.responses import (
+    AdminResponse,
+    error_of,
+    is_gone,
+    is_strange,
+    misplaced,
+    refused_again,
+    strange,
+)
 from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.tasks import in_daemon
@@ -31,6 +39,9 @@ T = TypeVar("T")
 
 RequestHook = Callable[[str, str, int | None, float], None]
 """Called after each request with method, path, HTTP status (None: no response) and seconds."""
+
+Limits = Mapping[str, float | None]
+"""The timeouts of a request in seconds, as httpx's transports read them."""
 
 NO_HEADERS: Mapping[str, str] = {}
 
@@ -92,6 +103,9 @@ class RequestSender:
         self._user_agent = user_agent
         self._on_request = on_request
         self._thread = asyncio.Semaphore(1)
+        connect = timeout * CONNECT_SHARE
+        # No read timeout: the timeout of the whole request limits it.
+        self._limits = httpx.Timeout(None, connect=connect, pool=connect).as_dict()
         self._headers = self._new_headers()
 
     def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> RequestSender:
@@ -103,7 +117,7 @@ class RequestSender:
 
     async def request(
         self, method: str, path: str, payload: bytes | None = None, *, headers: Mapping[str, str] = NO_HEADERS
-    ) -> httpx.Response:
+    ) -> AdminResponse:
         """Send a request, with additional headers, that ends within the timeout.
 
         Raises:
@@ -111,11 +125,8 @@ class RequestSender:
         """
         try:
             async with asyncio.timeout(self.timeout) as scope:
-                connect = self.timeout * CONNECT_SHARE
-                # No read timeout: the timeout of the whole request limits it.
-                limits = httpx.Timeout(None, connect=connect, pool=connect)
                 deadline = scope.when() or math.inf
-                return await self.send(method, path, payload, limits=limits, deadline=deadline, headers=headers)
+                return await self.send(method, path, payload, limits=self._limits, deadline=deadline, headers=headers)
         except TimeoutError:
             error = GatewayUnavailable(f"{method} {path}: no response within {self.timeout:g} s")
             raise self._placed(error, f"{method} {path}") from None
@@ -126,18 +137,18 @@ class RequestSender:
         path: str,
         payload: bytes | None = None,
         *,
-        limits: httpx.Timeout,
+        limits: Limits,
         deadline: float = math.inf,
         largest: int = LARGEST_ANSWER,
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> httpx.Response:
+    ) -> AdminResponse:
         """Send a request within some limits; repeat it if the admin key that was rejected has been replaced.
 
         Raises:
             GatewayError: There was no response, or a write was repeated and then rejected.
         """
         sent_with = self._headers
-        extensions = {"timeout": limits.as_dict(), "deadline": deadline, "largest": largest}
+        extensions = {"timeout": limits, "deadline": deadline, "largest": largest}
         response = await self._send(method, path, payload, headers, extensions)
         if response.status_code in (401, 403):
             self.key.refresh()  # another request may have done so since this one was sent
@@ -145,12 +156,12 @@ class RequestSender:
             if self._headers != sent_with:
                 response = await self._send(method, path, payload, headers, extensions)
         if "cut_off" in extensions:
-            response.extensions["is_resent"] = True
             self._check_repeated(response, method, path)
+            return response._replace(is_resent=True)
         return response
 
     async def error(
-        self, response: httpx.Response, method: str, path: str, record: Record | None = None
+        self, response: AdminResponse, method: str, path: str, record: Record | None = None
     ) -> GatewayError:
         """Return the error for a response that is not the expected one."""
         if response.status_code in REDIRECTS:
@@ -161,7 +172,7 @@ class RequestSender:
         make_it = partial(make, response, what, self.fields, body, self.key.secret)
         return self._placed(await self.aside(size, make_it), what)
 
-    async def error_of_read(self, response: httpx.Response, path: str) -> GatewayError:
+    async def error_of_read(self, response: AdminResponse, path: str) -> GatewayError:
         """Return the error for an error response to a GET of records; a 404 means that the address is wrong."""
         if response.status_code < 300:
             error = strange(response, f"GET {path}", self.fields, None, self.key.secret)
@@ -177,7 +188,7 @@ class RequestSender:
 
     async def _send(
         self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str], extensions: dict[str, Any]
-    ) -> httpx.Response:
+    ) -> AdminResponse:
         """Send a request to the first address that accepts a connection."""
         request = (method, path, payload, headers, extensions)
         try:
@@ -194,7 +205,7 @@ class RequestSender:
             error.__traceback__ = None
             raise self._no_response(error, f"{method} {path}", extensions) from error
 
-    async def _send_to_one(self, *request: Any) -> httpx.Response:
+    async def _send_to_one(self, *request: Any) -> AdminResponse:
         """Send a request, and repeat it if it was cut off."""
         try:
             return await self._attempt(*request)
@@ -208,21 +219,23 @@ class RequestSender:
         wait=wait_random(0, 0.05),
         reraise=True,
     )
-    async def _repeat(self, *request: Any) -> httpx.Response:
+    async def _repeat(self, *request: Any) -> AdminResponse:
         return await self._attempt(*request)
 
     async def _attempt(
         self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str], extensions: dict[str, Any]
-    ) -> httpx.Response:
+    ) -> AdminResponse:
         loop, status = asyncio.get_running_loop(), None
         began = loop.time()
         try:
             every = {**self._headers, **headers} if headers else self._headers
-            request = httpx.Request(method, f"{self.url}/{path}", headers=every, content=payload, extensions=extensions)
+            # With a stream, httpx adds no headers, which would take longer than to send the request: aiohttp adds them.
+            body = httpx.ByteStream(payload or b"")
+            request = httpx.Request(method, f"{self.url}/{path}", headers=every, stream=body, extensions=extensions)
             response = await self.transport.handle_async_request(request)
-            await response.aread()
             status = response.status_code
-            return response
+            is_cut = response.extensions.get("is_cut", False)
+            return AdminResponse(status, response.headers, await _content(response.stream), is_cut)
         except _CUT_OFF:
             extensions["cut_off"] = True
             raise
@@ -242,7 +255,7 @@ class RequestSender:
             what = f"{what}: {type(error).__name__}"
         return self._placed(GatewayUnavailable(f"{what}: {text or 'no response'}", sent=sent), what)
 
-    def _check_repeated(self, response: httpx.Response, method: str, path: str) -> None:
+    def _check_repeated(self, response: AdminResponse, method: str, path: str) -> None:
         """Raise if a write was repeated and then rejected: its first copy may have been carried out nevertheless."""
         if method == "GET" or response.status_code < 300 or (method == "DELETE" and is_gone(response)):
             return
@@ -259,7 +272,7 @@ class RequestSender:
             error.cause = f"{place}: {text}"
         return error
 
-    def _redirected(self, response: httpx.Response, method: str, path: str, *, sent: bool = False) -> GatewayError:
+    def _redirected(self, response: AdminResponse, method: str, path: str, *, sent: bool = False) -> GatewayError:
         return redirected(response, method, path, self.url, self.fields, self.key.secret, sent=sent)
 
     def _new_headers(self) -> httpx.Headers:
@@ -268,3 +281,9 @@ class RequestSender:
         if self.key.secret:
             headers["X-API-KEY"] = self.key.secret
         return httpx.Headers(headers)
+
+
+async def _content(stream: httpx.SyncByteStream | httpx.AsyncByteStream) -> bytes:
+    """Return the body of a response as it was sent: httpx would decompress it, to any size."""
+    assert isinstance(stream, httpx.AsyncByteStream)
+    return b"".join([part async for part in stream])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import orjson
@@ -46,7 +46,22 @@ _DIGITS = 9
 _UNTOUCHED = frozenset({425, 429})
 
 
-def is_done(response: httpx.Response) -> bool:
+class AdminResponse(NamedTuple):
+    """A complete response.
+
+    Attributes:
+        is_cut: The body was longer than its limit, and `content` is its beginning.
+        is_resent: The request had to be repeated.
+    """
+
+    status_code: int
+    headers: httpx.Headers
+    content: bytes
+    is_cut: bool = False
+    is_resent: bool = False
+
+
+def is_done(response: AdminResponse) -> bool:
     """Return whether the Admin API confirms that it carried out a write: an object that does not describe an error."""
     if not 200 <= response.status_code < 300:
         return False
@@ -54,14 +69,14 @@ def is_done(response: httpx.Response) -> bool:
     return document is not None and _OF_NO_WRITE.isdisjoint(document)
 
 
-def is_gone(response: httpx.Response) -> bool:
+def is_gone(response: AdminResponse) -> bool:
     """Return whether the Admin API reports that a record does not exist; a 404 of another server is ignored."""
     if response.status_code != HTTPStatus.NOT_FOUND:
         return False
     return _GONE in str((_object_in(response.content) or {}).get("message")).lower()
 
 
-def is_strange(response: httpx.Response) -> bool:
+def is_strange(response: AdminResponse) -> bool:
     """Return whether a response to a write is not from an Admin API: no record, or the 404 of another server."""
     if response.status_code == HTTPStatus.NOT_FOUND:
         return not is_gone(response) and not is_disabled(response)
@@ -69,7 +84,7 @@ def is_strange(response: httpx.Response) -> bool:
 
 
 def error_of(
-    response: httpx.Response, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
+    response: AdminResponse, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
 ) -> GatewayError:
     """Return the error for an error response.
 
@@ -106,7 +121,7 @@ def error_of(
 
 
 def strange(
-    response: httpx.Response, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
+    response: AdminResponse, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
 ) -> GatewayUnavailable:
     """Return the error for a response to a write that is not from an Admin API; the write may have been carried out."""
     status = response.status_code
@@ -122,7 +137,7 @@ def _holder(text: str) -> RecordKey | None:
     return next((RecordKey(kind, match[1]) for kind, match in found if match), None)
 
 
-def refused_again(response: httpx.Response, what: str, fields: Fields) -> GatewayUnavailable | GatewayUnauthorized:
+def refused_again(response: AdminResponse, what: str, fields: Fields) -> GatewayUnavailable | GatewayUnauthorized:
     """Return the error for a write that was cut off, repeated and rejected: the first copy may have been carried out.
 
     So the error concerns the cluster, not the body; the next attempt shows whether the body is rejected.
@@ -142,7 +157,7 @@ def _unauthorized(status: int, text: str, fields: Fields, *, sent: bool = False)
     return GatewayUnauthorized(f"the gateway rejects the admin key ({text}): {remedy}", status=status, sent=sent)
 
 
-def misplaced(response: httpx.Response, url: str, fields: Fields) -> GatewayRejected | None:
+def misplaced(response: AdminResponse, url: str, fields: Fields) -> GatewayRejected | None:
     """Return the error for a list with status 404: the server at the URL is not an Admin API."""
     if response.status_code != HTTPStatus.NOT_FOUND:
         return None
@@ -150,7 +165,7 @@ def misplaced(response: httpx.Response, url: str, fields: Fields) -> GatewayReje
     return GatewayRejected(404, f"no Admin API at {url}: {fields.url} must end with its path, for example {example}")
 
 
-def is_disabled(response: httpx.Response) -> bool:
+def is_disabled(response: AdminResponse) -> bool:
     """Return whether the gateway does not serve the requested kind."""
     text = message_of(response.content, response.status_code)
     return (response.status_code == 404 and _UNSUPPORTED in text) or (
@@ -158,7 +173,7 @@ def is_disabled(response: httpx.Response) -> bool:
     )
 
 
-def rejections_in(response: httpx.Response) -> list[tuple[str, int, str]] | None:
+def rejections_in(response: AdminResponse) -> list[tuple[str, int, str]] | None:
     """Return what is wrong with a document of records: kind, index in its list, error; None for any other response."""
     errors = (_object_in(response.content) or {}).get("errors")
     if response.status_code != HTTPStatus.BAD_REQUEST or not isinstance(errors, list):

@@ -5,22 +5,21 @@ have been carried out. Nothing here knows the Admin API, and nothing is repeated
 a closed connection, but only after errors of aiohttp.
 
 Extensions of a request, besides `timeout`: `deadline`, the loop time in seconds after which it is not sent, and
-`largest`, the bytes that are read of a successful response. The response is complete, and its extension `is_cut` is
-true if the body was longer.
+`largest`, the bytes that are read of a successful response. The connection was released when the response is returned;
+its extension `is_cut` is true if the body was longer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
 import aiohttp
 import httpx
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from apisix_ingress.gateway.adminapi.tls import TlsContext
@@ -80,7 +79,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         deadline = request.extensions.get("deadline", math.inf)
         token = _DEADLINE.set(deadline)
         try:
-            with _errors_of_httpx():
+            with _ERRORS_OF_HTTPX:
                 check_deadline(deadline)
                 return await self._exchange(request, await request.aread(), deadline)
         except (httpx.ConnectError, httpx.ConnectTimeout):
@@ -99,8 +98,8 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         response = await self._opened().request(
             request.method,
             URL(str(request.url), encoded=True),
-            headers=request.headers.multi_items(),
-            data=_pieces(body, deadline) if body else None,
+            headers=[(name.decode(), value.decode()) for name, value in request.headers.raw],
+            data=_Body(body, deadline) if body else None,
             timeout=_timeout(**request.extensions.get("timeout", {})),
             ssl=self._tls.get() if self._tls and request.url.scheme == "https" else True,
             allow_redirects=False,
@@ -111,8 +110,9 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         finally:
             finish(response)
         # Without this header, httpx would decompress the body, to any size.
-        headers = [(name, value) for name, value in response.raw_headers if name.lower() != b"content-encoding"]
-        return httpx.Response(response.status, headers=headers, content=content, extensions={"is_cut": is_cut})
+        headers = [item for item in response.raw_headers if item[0].lower() != b"content-encoding"]
+        stream, extensions = httpx.ByteStream(content), {"is_cut": is_cut}
+        return httpx.Response(response.status, headers=headers, stream=stream, extensions=extensions)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -143,15 +143,36 @@ class _Pool(aiohttp.TCPConnector):
 
 async def _not_repeated(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Send a request; its errors are no longer those after which the session repeats it."""
-    with _errors_of_httpx():
+    with _ERRORS_OF_HTTPX:
         return await handler(request)
 
 
-async def _pieces(body: bytes, deadline: float) -> AsyncIterator[bytes]:
-    """Yield the body; each piece is requested when the previous one was accepted."""
-    for start in range(0, len(body), _PIECE):
-        check_deadline(deadline)
-        yield body[start : start + _PIECE]
+class _Body(aiohttp.Payload):
+    """A body that checks the deadline of its request before it writes a piece."""
+
+    def __init__(self, content: bytes, deadline: float) -> None:
+        super().__init__(content)
+        self._content, self._deadline = content, deadline
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self._content)
+
+    @property
+    def autoclose(self) -> bool:
+        """Nothing has to be closed."""
+        return True
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Return it as text."""
+        return self._content.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Write it; a piece is written when the previous one was accepted."""
+        for start in range(0, len(self._content), _PIECE):
+            check_deadline(self._deadline)
+            await writer.write(self._content[start : start + _PIECE])
 
 
 async def _read(response: aiohttp.ClientResponse, largest: int) -> tuple[bytes, bool]:
@@ -164,21 +185,23 @@ async def _read(response: aiohttp.ClientResponse, largest: int) -> tuple[bytes, 
     return bytes(body), False
 
 
-@contextmanager
-def _errors_of_httpx() -> Iterator[None]:
-    try:
-        yield
-    except httpx.TransportError:
-        raise
-    except Exception as error:
-        # The session wraps an exception of the body's iterator. A gateway ignores a request without its whole body.
+class _ErrorsOfHttpx:
+    """Replaces exceptions of aiohttp by those of httpx's transport."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if not isinstance(error, Exception) or isinstance(error, httpx.TransportError):
+            return
+        # The session wraps an exception of the body. A gateway ignores a request without its whole body.
         if isinstance(error.__cause__, httpx.PoolTimeout):
             raise error.__cause__ from None
-        text = unreachable(error, "tls.ca_file and the host name") or str(error) or type(error).__name__
-        kind = next((kind for classes, kind in _ERRORS if isinstance(error, classes)), None)
-        if kind is None:
-            raise
-        raise kind(text) from error
+        if (kind := next((kind for classes, kind in _ERRORS if isinstance(error, classes)), None)) is not None:
+            text = unreachable(error, "tls.ca_file and the host name") or str(error) or type(error).__name__
+            raise kind(text) from error
+
+
+_ERRORS_OF_HTTPX = _ErrorsOfHttpx()
 
 
 def check_deadline(deadline: float) -> None:

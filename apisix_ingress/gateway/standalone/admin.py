@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 
-import httpx
-
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.client import LIST_TIMEOUT, AdminClient
+from apisix_ingress.gateway.adminapi.responses import AdminResponse
 from apisix_ingress.gateway.standalone.document import KINDS, listed
 
 CONFIGS = "configs"
@@ -32,7 +31,7 @@ class StandaloneAdmin(AdminClient):
         await self.require_success(response, "HEAD")
         return str(response.headers.get(DIGEST, ""))
 
-    async def document(self) -> httpx.Response:
+    async def document(self) -> AdminResponse:
         """Read the gateway's document.
 
         Raises:
@@ -44,12 +43,12 @@ class StandaloneAdmin(AdminClient):
         except TimeoutError:
             raise GatewayUnavailable(f"GET {CONFIGS}: no complete document within {LIST_TIMEOUT:g} s") from None
         await self.require_success(response, "GET")
-        if response.extensions.get("is_cut"):
+        if response.is_cut:
             field = self.requests.fields.largest_list
             raise GatewayUnavailable(f"GET {CONFIGS}: the document is too large: increase {field}", sent=False)
         return response
 
-    async def require_success(self, response: httpx.Response, method: str) -> None:
+    async def require_success(self, response: AdminResponse, method: str) -> None:
         """Raise the error of a response, if it is one.
 
         Raises:

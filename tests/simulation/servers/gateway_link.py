@@ -44,10 +44,10 @@ class SimTransport(httpx.AsyncBaseTransport):
         Raises: httpx.TransportError: There was no response.
         """
         transport.check_deadline(request.extensions["deadline"])
-        reply = await self._exchange(request)
+        reply = await self._exchange(request, await request.aread())
         return httpx.Response(reply.status, headers=reply.headers, content=reply.body)
 
-    async def _exchange(self, request: httpx.Request) -> SimReply:
+    async def _exchange(self, request: httpx.Request, body: bytes) -> SimReply:
         method, url = request.method, request.url
         process, gateway = PROCESS.get(), self._gateways[url.host]
         loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ class SimTransport(httpx.AsyncBaseTransport):
         transport.check_deadline(request.extensions["deadline"])
         reply: asyncio.Future[SimReply] = loop.create_future()
         is_known = request.headers.get("X-API-KEY") == ADMIN_KEY
-        call = _Call(method, path, request.content, (process.name, process.terms), process, is_known, loop.time())
+        call = _Call(method, path, body, (process.name, process.terms), process, is_known, loop.time())
         self._send(gateway, call, reply)
         self._trap(process, "sent", gateway, method)
         try:
