@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
-from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.objects import CustomObject, IngressClass
 from apisix_ingress.state.view import View
 from translation.core.options import Options
 from translation.core.outcome import Outcome
-from translation.core.scope import class_is_ours, in_scope, written_class
+from translation.core.scope import CLASS_ANNOTATION, class_is_ours, in_scope, written_class
 from translation.gateway.entry.gateway import translate_gateway
 from translation.gateway.entry.owned import has_parent_of_ours, is_our_gateway
 from translation.gateway.extensions import backend_traffic_policy, http_route_policy, l4_route_policy
@@ -76,7 +77,12 @@ def why_left_out(obj: CustomObject, view: View, options: Options) -> str:
     if (why := why_not_as_nginx(obj, view, options)) is not None:
         return why
     name = written_class(obj)
-    return f"ingress class {name} is served by another controller" if name else "it has no class"
+    if not name:
+        return "it has no class"
+    is_named = obj.meta.kind == "Ingress" and CLASS_ANNOTATION not in obj.meta.annotations
+    if is_named and view.get(IngressClass, ObjectKey("IngressClass", "", name)) is None:
+        return f"there is no IngressClass {name}: correct spec.ingressClassName, unless it is for another controller"
+    return f"ingress class {name} is served by another controller"
 
 
 def translate_served(obj: CustomObject, view: View, options: Options) -> Outcome:

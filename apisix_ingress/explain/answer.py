@@ -129,7 +129,8 @@ def unread(reason: str) -> JsonObject:
 
 
 def _summary(response: Response, route: JsonObject | None, should: JsonObject | None, asked: list[JsonObject]) -> str:
-    if route is None and response.status == 404 and not response.plugin:
+    is_guard = route is not None and route["owner"].startswith(("Gateway ", "ListenerSet "))
+    if response.status == 404 and (is_guard or (route is None and not response.plugin)):
         return f"404: {_why_404(should, asked)}"
     text = _sentence(response, _who(route) if route is not None else "")
     if route is None or should is None:

@@ -45,8 +45,8 @@ def _explained(item: CustomObject, why: str, view: View, options: Options) -> st
     name = written_class(item)
     if not name:
         return "it has no class, and no default IngressClass of this controller is among the files"
-    if why.endswith("another controller") and view.get(IngressClass, ObjectKey("IngressClass", "", name)) is None:
-        return f"{why}, or its IngressClass is not among the files"
+    if view.get(IngressClass, ObjectKey("IngressClass", "", name)) is None and "controller" in why:
+        return f"ingress class {name} is served by another controller, or its IngressClass is not among the files"
     return why
 
 

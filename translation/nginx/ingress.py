@@ -15,6 +15,7 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
 from translation.ingress_spec import parse_ingress
+from translation.nginx.effects.balancing.canaries import without_main
 from translation.nginx.effects.protection.required_objects import closings
 from translation.nginx.missing_objects import missing_backends
 from translation.nginx.options import NginxOptions
@@ -56,6 +57,8 @@ def judge_ingress(
         _unusable_objects(source, builder, nginx)
         for each in missing_backends(item.meta.namespace, source.spec, view, is_canary=source.canary):
             builder.degrade(each.code, each.path, each.message)
+        for why in without_main(source, builder, nginx):
+            builder.degrade(REFUSED, annotation_path(nginx, "canary"), why)
     _foreign_hosts(item, builder)
     for finding in findings_of(item, view, options, nginx):
         if finding.verdict.level == "approximate":

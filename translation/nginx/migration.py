@@ -16,6 +16,7 @@ from translation.core.options import Options
 from translation.core.scope import class_is_ours, written_class
 from translation.ingress_spec import IngressSpec
 from translation.nginx.classes import is_served
+from translation.nginx.effects.balancing.canaries import without_main
 from translation.nginx.effects.protection.required_objects import Closing, closings
 from translation.nginx.ingress import annotation_path, findings_of, refusals
 from translation.nginx.missing_objects import missing_backends, missing_certificates
@@ -246,6 +247,7 @@ def _ingress(
         (
             *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
             *dict.fromkeys(_missing(item.meta.namespace, spec, view, read)),
+            *(without_main(source, builder, nginx) if source else ()),
         ),
     )
 

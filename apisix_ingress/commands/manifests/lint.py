@@ -110,7 +110,7 @@ def lint(
         fail(f"--suppress: {error}")
     settings = connection.settings() if live else offline_settings(connection.config)
     rules, loaded, options = plugin_rules(apisix), load(given), translation_options(settings)
-    _check_empty(loaded.empty, allowed=allow_empty)
+    _check_empty(loaded.empty, allowed=allow_empty, is_all=len(loaded.empty) == len(given))
     others = _stored_objects(settings, connection) if live else ()
     assumed = NOTHING if live else assume(loaded.objects, options)
     found = find(loaded, options, plugins=rules, live=others, assumed=assumed)
@@ -122,10 +122,11 @@ def lint(
     raise SystemExit(EXIT_UNCHECKED if "note" in levels and not allow_unchecked else 0)
 
 
-def _check_empty(paths: Sequence[str], *, allowed: bool) -> None:
-    """End the command if a folder has no manifests: its name is probably wrong. A file may be empty."""
-    if not allowed and (folders := [path for path in paths if not Path(path).is_file()]):
-        fail("\n".join(f"no manifests in {path}: correct the path, or add --allow-empty" for path in folders))
+def _check_empty(paths: Sequence[str], *, allowed: bool, is_all: bool) -> None:
+    """End the command if a folder or all files have no manifests: the name is probably wrong."""
+    wrong = [path for path in paths if is_all or not Path(path).is_file()]
+    if wrong and not allowed:
+        fail("\n".join(f"no manifests in {path}: correct the path, or add --allow-empty" for path in wrong))
     print_stderr(f"warning: no objects in {path}" for path in paths)
 
 

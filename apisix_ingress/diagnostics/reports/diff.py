@@ -47,7 +47,9 @@ ALONE = (
     " left out: pass --kubeconfig FILE to compare with the cluster, or --prune to delete them as well"
 )
 
-REJECTED_ELSEWHERE = "the gateway rejects {} records of objects that are not in the manifests; list them without -f"
+REJECTED_ELSEWHERE = (
+    "records of objects that are not in the manifests and that the gateway rejects: {}; list them without -f"
+)
 
 
 @dataclass(frozen=True, slots=True)

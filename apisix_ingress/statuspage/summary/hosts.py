@@ -152,8 +152,13 @@ async def _collect(
                 use = replace(use, response=Response("error", 503, entry.closed))
             state = _state(entry, use.response)
             states[entry.key] = _worse(states.get(entry.key, state), state)
-            if len(draft.uses) < MOST_USES:
+            if len(draft.uses) < MOST_USES and not _is_guard(entry, use.response):
                 draft.uses.append((use, entry))
+
+
+def _is_guard(entry: Entry, response: Response) -> bool:
+    """Return whether a route of a Gateway answers what no route of its listener matches: that is no failure."""
+    return entry.owner.kind in ("Gateway", "ListenerSet") and response.status in (404, 421)
 
 
 def _draft(drafts: dict[str, _Draft], name: str) -> _Draft:

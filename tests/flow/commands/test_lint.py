@@ -126,6 +126,15 @@ async def test_lint_of_a_folder_without_manifests_is_an_error_unless_it_is_allow
     assert (await cli.beside("lint", "none", *arguments)).returncode == status
 
 
+@pytest.mark.parametrize(("others", "status"), [([], 2), (["web.yaml"], 1)])
+async def test_lint_of_an_empty_file_is_an_error_unless_others_have_manifests(
+    cli: Cli, others: list[str], status: int
+) -> None:
+    cli.write("empty.yaml", "# nothing\n---\n")
+    cli.write("web.yaml", ROUTE)
+    assert (await cli.beside("lint", "empty.yaml", *others)).returncode == status
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "codes"),
     [

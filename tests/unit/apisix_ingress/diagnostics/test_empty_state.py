@@ -76,8 +76,9 @@ def test_many_objects_are_grouped_by_reason_and_the_most_useful_command_is_chose
     ]
     got = hint(*others[:150], ingress(ingressClassName="nginx"), *others[150:])
     assert got.text == (
-        "1,201 objects define routes, but none is served by this controller: Ingress a/i0: ingress class traefik is"
-        f" served by another controller; Ingress default/ing: {OFF}."
+        "1,201 objects define routes, but none is served by this controller: Ingress a/i0: there is no"
+        " IngressClass traefik: correct spec.ingressClassName, unless it is for another controller;"
+        f" Ingress default/ing: {OFF}."
     )
     assert got.command == "apisix-ingress migrate"
 

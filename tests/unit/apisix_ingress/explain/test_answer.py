@@ -24,10 +24,11 @@ def ask(
     url: str = "a.org/x",
     unapplied: dict[str, Unapplied] | None = None,
     claimants: Sequence[Claimant] = (),
+    owner: str = "",
 ) -> dict[str, Any]:
     keyed: Any = {RecordKey(*path.split("/")): {"id": path.split("/")[1], **body} for path, body in records.items()}  # type: ignore[arg-type]
     missing: Any = {RecordKey(*path.split("/")): each for path, each in (unapplied or {}).items()}  # type: ignore[arg-type]
-    return explain(parse_request(url), keyed, lambda key: "", unapplied=missing, claimants=claimants)
+    return explain(parse_request(url), keyed, lambda key: owner, unapplied=missing, claimants=claimants)
 
 
 def claimant(host: str = "a.org", uri: str = "/*", owner: str = "ApisixRoute default/web") -> Claimant:
@@ -113,6 +114,12 @@ def test_object_that_asks_for_the_request_is_the_reason_of_a_404() -> None:
         ("ApisixRoute default/web", True),
         ("ApisixRoute default/a", False),
     ]
+
+
+def test_the_response_of_a_gateway_to_a_request_without_a_route_is_described_as_such() -> None:
+    guard = {"uri": "/*", "plugins": {"fault-injection": {"abort": {"http_status": 404}}}}
+    got = ask({"routes/r": guard}, owner="Gateway default/gw")
+    assert got["answer"]["summary"] == "404: no route matches this request"
 
 
 def test_objects_of_other_hosts_are_skipped_and_many_are_counted() -> None:

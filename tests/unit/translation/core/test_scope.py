@@ -120,6 +120,7 @@ def test_kinds_without_class_are_handled() -> None:
 
 
 OFF = "ingress class {} belongs to ingress-nginx: set ingress_nginx.enabled to true to serve it"
+MISSING = "there is no IngressClass traefik: correct spec.ingressClassName, unless it is for another controller"
 OTHER = "ingress class {} is served by another controller"
 
 
@@ -137,7 +138,8 @@ OTHER = "ingress class {} is served by another controller"
             f"IngressClass nginx does not exist: create it with spec.controller {CONTROLLER}",
         ),
         ({"nginx": "nginx.org/ingress-controller"}, "nginx", "", OTHER.format("nginx"), OTHER.format("nginx")),
-        ({}, "traefik", "", OTHER.format("traefik"), OTHER.format("traefik")),
+        ({}, "traefik", "", MISSING, MISSING),
+        ({}, "", "traefik", OTHER.format("traefik"), OTHER.format("traefik")),
         ({}, "", "", "it has no class", "it has no class"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import CustomObject, Meta
@@ -11,8 +12,12 @@ from translation.core.builder import Builder
 from translation.ingress_spec import ServiceBackend
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Location, Server, own_locations
-from translation.nginx.sources import BackendKey, Source, backend_key, canaries_on
+from translation.nginx.sources import MOST, BackendKey, Source, backend_key, canaries_on, each_of_host
 
+_WITHOUT_MAIN = (
+    "the canary gets no requests for {}, as with ingress-nginx: no Ingress without the annotation has this host and a"
+    " path of the canary; create it, or remove the annotation"
+)
 _LAST = 255
 """All characters of names are less than this."""
 
@@ -41,6 +46,17 @@ def canaries_at(builder: Builder, nginx: NginxOptions, server: Server) -> tuple[
         if shares:
             found.append(CustomObject(_meta(canary, host), {"host": host, "shares": shares}))
     return tuple(sorted(found, key=lambda each: each.meta.age))
+
+
+def without_main(source: Source, builder: Builder, nginx: NginxOptions) -> Iterator[str]:
+    """Yield, for each host of a canary, that no other Ingress has one of its paths there."""
+    for host in source.hosts if source.canary else ():
+        found = tuple(islice(each_of_host(builder.view, builder.options, nginx, host), MOST))
+        mains = tuple(each for each in found if not each.canary)
+        every = own_locations(host, mains) if mains or host == CATCH_ALL else {}
+        locations = {at: location for at, location in every.items() if location.backend}
+        if len(found) < MOST and not any(at in locations for at, _ in _wanted(source, host, locations)):
+            yield _WITHOUT_MAIN.format("other requests" if host == CATCH_ALL else host)
 
 
 def backend_text(backend: BackendKey) -> str:

@@ -99,7 +99,11 @@ async def test_start_and_empty_world_have_no_problems() -> None:
 @pytest.mark.parametrize(
     ("spec", "detail", "command"),
     [
-        ({"ingressClassName": "traefik"}, "served by another controller", "kubectl create ingress web --class=apisix"),
+        (
+            {"ingressClassName": "traefik"},
+            "there is no IngressClass traefik",
+            "kubectl create ingress web --class=apisix",
+        ),
         ({"ingressClassName": "nginx"}, "set ingress_nginx.enabled to true", "apisix-ingress migrate"),
         ({"ingressClassName": "apisix", "rules": []}, "The served objects define no route: check their rules.", ""),
     ],

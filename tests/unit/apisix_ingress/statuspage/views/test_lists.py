@@ -346,3 +346,18 @@ async def test_a_certificate_whose_secret_is_missing_is_listed_where_it_is_looke
     assert [page for page in pages if "missing" not in page] == []
     assert "default/cert" in explained["answer"]["summary"]
     assert len(problems) == 1
+
+
+async def test_response_of_a_gateway_to_requests_without_a_route_is_not_the_state_of_its_host() -> None:
+    gateways = GOLDEN.parents[1] / "gateway-listeners-are-isolated" / "in.yaml"
+    objects = [each for each in yaml.safe_load_all(gateways.read_text()) if "kind" in each]
+    async with served(make_harness(world=settle(*objects))) as harness:
+        rows = (await harness.data("hosts"))["items"]
+        problems = (await harness.data("problems"))["items"]
+    assert [(row["host"], row["status"]) for row in rows] == [
+        ("blog.example.org", "closed"),
+        ("example.net", "closed"),
+        ("shop.example.org", "closed"),
+        ("*.example.org", "not used"),
+    ]
+    assert [each["code"] for each in problems] == ["BackendNotFound"]

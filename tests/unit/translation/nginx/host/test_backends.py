@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from apisix_ingress.diagnostics.collect.offline import settle
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.kinds.table import RESOURCES
@@ -161,6 +163,29 @@ def test_an_ingress_reports_a_port_that_its_service_does_not_have() -> None:
 
     message = f"Service shop/web has no port 80; it has 81 (web); correct the port. {CLOSED}"
     assert got == [("web", "PortNotFound", "spec.rules[0].http.paths[0].backend.service.port", message)]
+
+
+WITHOUT_MAIN = (
+    "the canary gets no requests for shop.test, as with ingress-nginx: no Ingress without the annotation has this"
+    " host and a path of the canary; create it, or remove the annotation"
+)
+CANARY = "metadata.annotations[nginx.ingress.kubernetes.io/canary]"
+
+
+@pytest.mark.parametrize(
+    ("others", "want"),
+    [
+        ((), [("canary", "NginxNotServed", CANARY, WITHOUT_MAIN)]),
+        ((ingress("web", ("/other", "Prefix")),), [("canary", "NginxNotServed", CANARY, WITHOUT_MAIN)]),
+        ((ingress("web", ("/", "Prefix")),), []),
+    ],
+)
+def test_a_canary_reports_that_no_other_ingress_has_its_host_and_path(
+    others: tuple[dict[str, Any], ...], want: list[tuple[str, str, str, str]]
+) -> None:
+    canary = ingress("canary", ("/", "Prefix"), canary="true", canary_weight="50")
+
+    assert problems(SERVICE, *others, canary) == want
 
 
 def test_a_canary_reports_that_it_gets_no_requests_without_its_service() -> None:
