@@ -61,7 +61,7 @@ ApisixOption = Annotated[
 UncheckedOption = Annotated[
     bool, Option("--allow-unchecked", help="Exit with 0 although something was not checked; it is still listed.")
 ]
-EmptyOption = Annotated[bool, Option("--allow-empty", help="Accept a folder without manifests.")]
+EmptyOption = Annotated[bool, Option("--allow-empty", help="Accept folders and files without manifests.")]
 LiveOption = Annotated[bool, Option("--live", help="Also read the objects of the API server.")]
 
 
