@@ -49,8 +49,8 @@ MOST: Mapping[str, int] = {
     "stream_check_cache_size": 2**20,
     "buffer_duration": 600,
     "inactive_timeout": 600,
-    "max_retry_count": 10,
-    "retry_delay": 60,
+    "max_retry_count": 2,
+    "retry_delay": 1,
     "retries": 100,
     "max_retries": 100,
 }

@@ -1,8 +1,8 @@
 """The review of plugins that log, trace and measure.
 
-A batch of a log waits in a timer. A server that responds slowly keeps it forever, whatever the timeout is. A worker
-with 4,096 such timers runs no other one: it stops reading its configuration until it is restarted (APISIX 3.18).
-Therefore tenants choose no server for logs, except by UDP, which does not wait.
+A batch of a log waits in a timer. A server that responds slowly, or a name server, keeps it for as long as it likes,
+whatever the timeout is. A worker with 4,096 such timers runs no other one: it stops reading its configuration until it
+is restarted (APISIX 3.18). Therefore tenants choose no server for logs.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,6 @@ _BODIES = dict.fromkeys(
 )
 
 OBSERVING: Mapping[str, Plugin] = {
-    "udp-logger": allow(
-        "Sends logs by UDP.",
-        _SMALL | _BODIES,
-        plain=f"{_BATCH} include_req_body max_req_body_bytes timeout port",
-        free="log_format log_format_extra include_req_body_expr",
-        host="host",
-    ),
     "loggly": allow(
         _METADATA,
         _SMALL | _BODIES,
@@ -44,9 +37,9 @@ OBSERVING: Mapping[str, Plugin] = {
     "prometheus": allow("Counts requests.", plain="prefer_name"),
     **dict.fromkeys(
         (
-            "http-logger", "tcp-logger", "syslog", "loki-logger", "elasticsearch-logger", "clickhouse-logger",
-            "splunk-hec-logging", "skywalking-logger", "sls-logger", "tencent-cloud-cls", "google-cloud-logging",
-            "lago", "zipkin",
+            "http-logger", "tcp-logger", "udp-logger", "syslog", "loki-logger", "elasticsearch-logger",
+            "clickhouse-logger", "splunk-hec-logging", "skywalking-logger", "sls-logger", "tencent-cloud-cls",
+            "google-cloud-logging", "lago", "zipkin",
         ),
         refuse(_WAITS),
     ),

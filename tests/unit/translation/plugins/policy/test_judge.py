@@ -55,7 +55,6 @@ ADDRESSES = [
     ("ai-request-rewrite", {"override": {"endpoint": "http://169.254.169.254/v1"}}, f"{CONFIG}.override.endpoint"),
     ("feishu-auth", {"userinfo_url": "http://localhost:12379/v3/kv/range"}, f"{CONFIG}.userinfo_url"),
     ("dingtalk-auth", {"access_token_url": "https://2130706433"}, f"{CONFIG}.access_token_url"),
-    ("udp-logger", {"host": "127.0.0.1", "port": 12379}, f"{CONFIG}.host"),
     ("feishu-auth", {"access_token_url": "HTTP://LOCALHOST/"}, f"{CONFIG}.access_token_url"),
     ("feishu-auth", {"access_token_url": "http://0/"}, f"{CONFIG}.access_token_url"),
     ("ai-lakera-guard", {"lakera_endpoint": "http://[::ffff:127.0.0.1]"}, f"{CONFIG}.lakera_endpoint"),
@@ -111,7 +110,9 @@ REFUSED = [
     ("google-cloud-logging", {"auth_config": {"private_key": "x"}}, ""),
     ("http-logger", {"uri": "http://a.example/", "batch_max_size": 1, "timeout": 86400}, ""),
     ("zipkin", {"endpoint": "http://a.example/"}, ""),
-    ("udp-logger", {"host": "a.example", "port": 1, "batch_max_size": 1}, "batch_max_size"),
+    ("udp-logger", {"host": "a.example", "port": 1}, ""),
+    ("loggly", {"batch_max_size": 1}, "batch_max_size"),
+    ("datadog", {"max_retry_count": 10}, "max_retry_count"),
     ("jwe-decrypt", {"header": "Authorization", "forward_header": "X-User"}, ""),
     ("authz-keycloak", {"token_endpoint": "http://a.example/"}, ""),
     ("wolf-rbac", {}, ""),
@@ -166,7 +167,7 @@ REFUSED = [
         split(keepalive_pool={"size": 10**8}),
         "rules[0].weighted_upstreams[0].upstream.keepalive_pool.size",
     ),
-    ("udp-logger", {"host": "a.example", "port": 1, "max_req_body_bytes": 2**30}, "max_req_body_bytes"),
+    ("loggly", {"max_req_body_bytes": 2**30}, "max_req_body_bytes"),
     ("feishu-auth", {"access_token_url": "http://a.example/", "timeout": 86_400_000}, "timeout"),
     ("forward-auth", {"uri": "http://a.example/", "keepalive_timeout": 10**9}, "keepalive_timeout"),
     (
@@ -228,14 +229,14 @@ def test_address_that_readers_may_read_differently_is_refused(text: object) -> N
 
 @pytest.mark.parametrize("text", ["unix:/run/x.sock", "a.example:b", "$host", "a.example/", "a@b", "[::1", "1:2:3", ""])
 def test_host_that_readers_may_read_differently_is_refused(text: str) -> None:
-    assert reported(translate("udp-logger", {"host": text, "port": 1})[1]) == [("PluginRefused", f"{CONFIG}.host")]
+    assert reported(translate("ldap-auth", {"ldap_uri": text})[1]) == [("PluginRefused", f"{CONFIG}.ldap_uri")]
 
 
 @pytest.mark.parametrize(
     "text", ["a.example", "a.example:99", "192.0.2.1", "[2001:db8::1]", "[2001:db8::1]:9", "2001:db8::1"]
 )
 def test_plain_hosts_are_allowed(text: str) -> None:
-    assert reported(translate("udp-logger", {"host": text, "port": 1})[1]) == []
+    assert reported(translate("ldap-auth", {"ldap_uri": text})[1]) == []
 
 
 def test_everyday_plugins_are_published_unchanged() -> None:
@@ -249,7 +250,7 @@ def test_everyday_plugins_are_published_unchanged() -> None:
             "provider_conf": {"region": "eu-central-1", "project_id": "our_project"},
             "options": {"model": "m"},
         },
-        "udp-logger": {"host": "logs.example", "port": 5140, "log_format": {"a": "$host", "b": {"c": 1}}},
+        "loggly": {"customer_token": "a", "log_format": {"a": "$host", "b": {"c": 1}}},
         "workflow": {"rules": [{"case": [["uri", "==", "/"]], "actions": [["return", {"code": 403}]]}]},
         "multi-auth": {"auth_plugins": [{"key-auth": {}}, {"basic-auth": {"_meta": {}}}]},
         "response-rewrite": {"headers": {"add": ["a:b"]}, "vars": [["status", "==", 200]]},
