@@ -70,7 +70,7 @@ class Gateway:
     def _workers(self) -> set[int]:
         """Return the process IDs of the workers that accept requests."""
         children = Path(f"/proc/{self._master}/task/{self._master}/children").read_text().split()
-        return {int(each) for each in children if Path(f"/proc/{each}/cmdline").read_bytes().startswith(_WORKER)}
+        return {int(each) for each in children if _command(each).startswith(_WORKER)}
 
     def run(self, hosts: Sequence[str], path: str, seconds: int, connections: int) -> Run:
         """Send requests to hosts in turn, and return the figures; raise RuntimeError if any response is an error."""
@@ -90,6 +90,14 @@ class Gateway:
     def _cpu(self) -> float:
         """Return the CPU time of the worker in microseconds: proc(5), /proc/PID/schedstat."""
         return int(Path(f"/proc/{self._worker}/schedstat").read_text().split()[0]) / _NANOSECONDS
+
+
+def _command(process: str) -> bytes:
+    """Return the command line of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _found(pattern: str, printed: str) -> re.Match[str]:

@@ -32,7 +32,6 @@ from e2e.gateways import RemoteGateway
 from e2e.story import route
 from tests.flow.commandline import Cli
 from translation.core.options import Options
-from translation.nginx.functions.attached import CODE
 from translation.nginx.tables.annotations import TABLE
 
 SEED = 24
@@ -174,9 +173,7 @@ def test_no_text_of_an_annotation_becomes_code(outcome: Outcome) -> None:
 def functions(outcome: Outcome) -> set[str]:
     """Return the different texts of functions in records."""
     plugins = [record.body.get("plugins", {}) for record in outcome.records]
-    found = (
-        each.get(name, {}).get(field, ()) for each in plugins for name in FUNCTIONS for field in ("functions", CODE)
-    )
+    found = (each.get(name, {}).get("functions", ()) for each in plugins for name in FUNCTIONS)
     return {str(text) for texts in found for text in texts}
 
 

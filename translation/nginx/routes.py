@@ -6,7 +6,7 @@ function, which serves http and https, so that routes that differ only in the sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apisix_ingress.model.formats.patterns import ValuePattern
@@ -19,8 +19,8 @@ from translation.nginx.effects.requests import (
     headers_of_scheme,
     request_id,
 )
-from translation.nginx.effects.responses import HSTS
-from translation.nginx.functions.attached import FIELD, compiled_once
+from translation.nginx.effects.responses import CORS, HSTS
+from translation.nginx.functions.attached import FIELD, PLUGINS
 from translation.nginx.functions.headers import CONNECTION
 from translation.nginx.functions.requests import HOST, PORTS, REMOVED, REQUEST
 
@@ -151,11 +151,13 @@ def _lowered(plugins: Plugins, scheme: str) -> Plugins:
         if kept.get("proxy-buffering") == body:
             del kept["proxy-buffering"]
             values["unbuffered"] = name
+    _take_constant(kept, values, "headers", lambda name: name.startswith(CORS))
     if scheme == "https":
-        _take_secure(kept, values)
+        _take_constant(kept, values, _SECURE, lambda name: name == HSTS)
     if "client" in values and "serverless-post-function" in kept and "proxy-rewrite" not in kept:
         values["uri"] = True
-    kept = compiled_once(kept)
+    if not kept.keys().isdisjoint(PLUGINS):
+        values["functions"] = True
     return _with_values(kept, values) if values else kept
 
 
@@ -191,15 +193,18 @@ def _drop(kept: dict[str, JsonObject], text: str) -> None:
         kept["serverless-pre-function"] = {**plugin, "functions": texts}
 
 
-def _take_secure(kept: dict[str, JsonObject], values: JsonObject) -> None:
-    """Move the header that only https responses have from `response-rewrite` to the function."""
+def _take_constant(
+    kept: dict[str, JsonObject], values: JsonObject, name: str, is_taken: Callable[[str], bool]
+) -> None:
+    """Move headers of responses, if their values are constant, from `response-rewrite` to a value of the function."""
     given = kept.get("response-rewrite", {}).get("headers", {})
-    text = given.get("set", {}).get(HSTS)
-    if text is None or "$" in text:
+    every = given.get("set", {})
+    taken = {header: text for header, text in every.items() if is_taken(header) and "$" not in text}
+    if not taken:
         return
-    values[_SECURE] = {HSTS: text}
-    rest = {name: value for name, value in given["set"].items() if name != HSTS}
-    headers = {name: value for name, value in given.items() if name != "set"} | ({"set": rest} if rest else {})
+    values[name] = taken
+    rest = {header: text for header, text in every.items() if header not in taken}
+    headers = {part: value for part, value in given.items() if part != "set"} | ({"set": rest} if rest else {})
     if headers:
         kept["response-rewrite"] = {"headers": headers}
     else:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from translation.nginx.functions.attached import CODE, FIELD, PLUGINS, RUN
+from translation.nginx.functions.attached import FIELD, PLUGINS
 from translation.nginx.functions.requests import HOST, REQUEST
 from translation.nginx.functions.texts import TEXTS
 from translation.plugins import mirrors
@@ -21,8 +21,9 @@ OF_USER = "is rejected by the controller's setting kubernetes.code_plugins: refu
 def code_faults(name: str, config: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the code of users in a plugin."""
     if name in PLUGINS and isinstance(config.get("functions"), list):
-        yield from _unknown("functions", config["functions"], {*TEXTS, RUN})
-        yield from _unknown(CODE, config.get(CODE, []), TEXTS)
+        for index, text in enumerate(config["functions"]):
+            if not isinstance(text, str) or text not in TEXTS:
+                yield Fault(("functions", index), OF_USER)
     elif is_code(name):
         yield Fault((), OF_USER)
     meta = config.get("_meta")
@@ -44,10 +45,3 @@ def _metas(value: Any) -> Iterator[tuple[str | int, ...]]:
             yield (name,)
         else:
             yield from ((name, *path) for path in _metas(each))
-
-
-def _unknown(field: str, texts: Any, known: Set[str]) -> Iterator[Fault]:
-    """Yield each text in a field that is not a function of this controller."""
-    for index, text in enumerate(texts if isinstance(texts, list) else [texts]):
-        if not isinstance(text, str) or text not in known:
-            yield Fault((field, index), OF_USER)

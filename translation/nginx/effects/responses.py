@@ -24,7 +24,7 @@ _SEPARATOR = r"(?:,\s?|\s)"
 _METHOD_LIST = ValuePattern(rf"[A-Za-z]+(?:{_SEPARATOR}[A-Za-z]+)*{_SEPARATOR}?")
 _HEADER_LIST = ValuePattern(r"[A-Za-z0-9_, -]+")
 _EXPOSED_LIST = ValuePattern(rf"(?:[A-Za-z0-9_-]+|\*)(?:{_SEPARATOR}?(?:[A-Za-z0-9_-]+|\*))*{_SEPARATOR}?")
-_CORS = "Access-Control-"
+CORS = "Access-Control-"
 HSTS = "Strict-Transport-Security"
 
 
@@ -68,13 +68,13 @@ def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:
     """Return the plugin that adds the CORS headers for the allowed origins."""
     body: JsonObject = {
         "allow_origins_by_regex": list(_regexes(pattern)),
-        "allow_methods": headers[f"{_CORS}Allow-Methods"],
-        "allow_headers": headers[f"{_CORS}Allow-Headers"],
-        "max_age": int(headers[f"{_CORS}Max-Age"]),
-        "allow_credential": f"{_CORS}Allow-Credentials" in headers,
+        "allow_methods": headers[f"{CORS}Allow-Methods"],
+        "allow_headers": headers[f"{CORS}Allow-Headers"],
+        "max_age": int(headers[f"{CORS}Max-Age"]),
+        "allow_credential": f"{CORS}Allow-Credentials" in headers,
         "_meta": {"filter": [["http_origin", "~*", pattern]]},
     }
-    exposed = headers.get(f"{_CORS}Expose-Headers", "")
+    exposed = headers.get(f"{CORS}Expose-Headers", "")
     if exposed == "*" and body["allow_credential"]:
         exposed = ""  # With credentials, browsers take it for the name of a header.
     # Without credentials `*` stands for everything, and the plugin's own default is that, too.
@@ -124,8 +124,8 @@ def rewritten(
     CORS for some origins only is the cors plugin's, since response-rewrite has one condition for everything.
     """
     plugins: dict[str, JsonObject] = {}
-    plain = {name: value for name, value in headers.items() if not (pattern and name.startswith(_CORS))}
-    if pattern and f"{_CORS}Allow-Origin" in headers:
+    plain = {name: value for name, value in headers.items() if not (pattern and name.startswith(CORS))}
+    if pattern and f"{CORS}Allow-Origin" in headers:
         plugins["cors"] = cors_plugin(headers, pattern)
     kept = {name.lower() for name in headers}
     removed = [name for name in hidden if name.lower() not in kept and REMOVED_HEADER.fits(name)]

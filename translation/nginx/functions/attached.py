@@ -17,26 +17,6 @@ PLUGINS = ("serverless-pre-function", "serverless-post-function")
 FIELD = "ingress_nginx"
 """The field of the plugin's configuration that the functions read."""
 
-CODE = "ingress_nginx_functions"
-"""The field of the plugin's configuration with the functions that `RUN` runs."""
-
-RUN = f"""local loaded = package.loaded["{CODE}"] or {{}}
-package.loaded["{CODE}"] = loaded
-return function(conf, ctx)
-    for _, text in ipairs(conf.{CODE}) do
-        local run = loaded[text]
-        if not run then
-            run = loadstring(text)()
-            loaded[text] = run
-        end
-        local code, body = run(conf, ctx)
-        if code or body then return code, body end
-    end
-end
-"""
-"""Runs functions that a worker compiles once. The plugins compile theirs again for most requests: they keep only those
-of the last eight routes."""
-
 PASS = """return function(conf, ctx)
     local answer = ctx.ingress_nginx_answer
     if not answer then return end
@@ -97,12 +77,6 @@ def attached(functions: Sequence[Function]) -> dict[str, JsonObject]:
     elif late:
         plugins["serverless-post-function"] = _plugin("header_filter", late)
     return plugins
-
-
-def compiled_once(plugins: dict[str, JsonObject]) -> dict[str, JsonObject]:
-    """Return the plugins of a route with functions that are compiled once."""
-    own = {name: plugin for name, plugin in plugins.items() if name in PLUGINS}
-    return plugins | {name: each | {"functions": [RUN], CODE: each["functions"]} for name, each in own.items()}
 
 
 def _plugin(phase: str, functions: Sequence[Function]) -> JsonObject:

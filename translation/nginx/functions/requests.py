@@ -31,10 +31,38 @@ local function keep(ctx, headers)
 end
 local set_header, change = ngx.req.set_header, core.request.set_header
 local PORTS = {{http = "{PORTS["http"]}", https = "{PORTS["https"]}"}}
-local SECURE = {{name = "ingress-nginx", header_filter = function(headers, ctx)
-    if ctx.ingress_nginx_signin then return end
+local HEADERS = {{name = "ingress-nginx", header_filter = function(headers)
     for name, text in pairs(headers) do ngx.header[name] = text end
 end}}
+local SECURE = {{name = "ingress-nginx", header_filter = function(headers, ctx)
+    if not ctx.ingress_nginx_signin then HEADERS.header_filter(headers) end
+end}}
+local loaded, FUNCTIONS = {{}}, {{}}
+local function run_functions(conf, ctx)
+    for _, text in ipairs(conf.functions) do
+        local run = loaded[text]
+        if not run then
+            run = loadstring(text)()
+            loaded[text] = run
+        end
+        local code, body = run(conf, ctx)
+        if code or body then return code, body end
+    end
+end
+for _, phase in ipairs({{"access", "before_proxy", "header_filter"}}) do
+    FUNCTIONS[phase] = {{name = "ingress-nginx", [phase] = run_functions}}
+end
+local function compile_once(plugins)
+    for place = 1, #plugins, 2 do
+        local conf = plugins[place + 1]
+        if conf.functions and conf.{FIELD} then plugins[place] = FUNCTIONS[conf.phase] end
+    end
+end
+local function add(ctx, plugin, conf)
+    local plugins = ctx.plugins
+    plugins[#plugins + 1] = plugin
+    plugins[#plugins + 1] = conf
+end
 local function replace(ctx, name, is_sent, text)
     if text and text ~= "" then
         change(ctx, name, text)
@@ -91,11 +119,9 @@ local function run(want, ctx)
     if want.unbuffered and (want.unbuffered == "always" or has_known_length(sent, ctx)) then
         ngx.ctx.disable_proxy_buffering = true
     end
-    if want.secure and scheme == "https" then
-        local plugins = ctx.plugins
-        plugins[#plugins + 1] = SECURE
-        plugins[#plugins + 1] = want.secure
-    end
+    if want.functions then compile_once(ctx.plugins) end
+    if want.headers then add(ctx, HEADERS, want.headers) end
+    if want.secure and scheme == "https" then add(ctx, SECURE, want.secure) end
 end
 local function checked(conf, ctx)
     local ran, why = pcall(run, conf.{FIELD}, ctx)

@@ -8,7 +8,7 @@ from typing import Any
 from apisix_ingress.model.json import FrozenJson
 from tests.unit.translation.nginx.host.bodies import config, routes
 from tests.unit.translation.nginx.objects import COMPACT, OPTIONS, ingress, translated
-from translation.nginx.functions.attached import CODE, PASS, RUN
+from translation.nginx.functions.attached import PASS
 from translation.nginx.functions.proxying import SEND_REQUEST
 from translation.nginx.functions.requests import REQUEST
 from translation.safety.code import code_faults
@@ -119,12 +119,20 @@ def test_headers_of_the_operator_replace_those_of_the_function() -> None:
     }
 
 
-def test_other_headers_of_responses_stay_in_their_plugin() -> None:
-    got = routes(translated(ingress("web", ("/api", "Prefix"), enable_cors="true"), options=COMPACT))
-    served = next(body["plugins"] for body in got if "upstream_id" in body)
+def test_constant_headers_of_cors_are_written_by_the_function() -> None:
+    headers = {"kind": "ConfigMap", "metadata": {"name": "headers", "namespace": "shop"}, "data": {"X-Team": "a"}}
+    found = translated(
+        ingress("web", ("/api", "Prefix"), enable_cors="true"),
+        headers,
+        config(add_headers="shop/headers"),
+        options=COMPACT,
+    )
+    served = next(body["plugins"] for body in routes(found) if "upstream_id" in body)
 
-    assert served["response-rewrite"]["headers"]["set"]["Access-Control-Allow-Origin"] == "*"
-    assert served["client-control"]["ingress_nginx"] == VALUES
+    assert served["response-rewrite"] == {"headers": {"set": {"X-Team": "a"}}}
+    function = dict(served["client-control"]["ingress_nginx"])
+    assert function.pop("headers")["Access-Control-Allow-Origin"] == "*"
+    assert function == VALUES
 
 
 def test_the_judge_of_records_accepts_the_function_only_where_it_belongs() -> None:
@@ -136,15 +144,17 @@ def test_the_judge_of_records_accepts_the_function_only_where_it_belongs() -> No
     assert [fault.steps for fault in code_faults("client-control", changed)] == [("_meta", "pre_function")]
 
 
-def test_functions_are_compiled_once_and_only_known_ones_run() -> None:
+def test_the_function_runs_other_functions_which_the_judge_of_records_knows() -> None:
     got = compact(ingress("web", ("/api", "Prefix"), proxy_http_version="1.0"))
 
-    plugin = got["/api", "/api/*"]["plugins"]["serverless-post-function"]
-    assert (plugin["functions"], plugin[CODE]) == ([RUN], [SEND_REQUEST, PASS])
+    plugins = got["/api", "/api/*"]["plugins"]
+    assert plugins["client-control"]["ingress_nginx"]["functions"] is True
+    plugin = plugins["serverless-post-function"]
+    assert plugin["functions"] == [SEND_REQUEST, PASS]
     assert list(code_faults("serverless-post-function", plugin)) == []
-    for texts in (["return 1"], "return 1", [7]):
-        changed = code_faults("serverless-post-function", {**plugin, CODE: texts})
-        assert [fault.steps for fault in changed] == [(CODE, 0)]
+    for text in ("return 1", 7, []):
+        changed = code_faults("serverless-post-function", {**plugin, "functions": [PASS, text]})
+        assert [fault.steps for fault in changed] == [("functions", 1)]
 
 
 def test_the_function_passes_the_policies_of_records() -> None:

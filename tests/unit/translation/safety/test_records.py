@@ -15,7 +15,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from translation.core.options import Options
 from translation.nginx import functions
-from translation.nginx.functions.attached import FIELD, RUN
+from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.headers import ADDRESS
 from translation.nginx.functions.texts import TEXTS
 from translation.plugins.mirrors import with_raw_path
@@ -389,4 +389,4 @@ def test_every_function_of_the_controller_is_known() -> None:
     for module in pkgutil.iter_modules(functions.__path__):
         names = vars(importlib.import_module(f"{functions.__name__}.{module.name}"))
         found |= {value for name, value in names.items() if name.isupper() and "return function(" in str(value)}
-    assert {text for text in found if isinstance(text, str)} == {*TEXTS, RUN}
+    assert {text for text in found if isinstance(text, str)} == TEXTS
