@@ -232,6 +232,8 @@ class IngressNginxSettings(_Section):
     """namespace/name of the ConfigMap that maps UDP ports to Services, read live; empty: none."""
     strict: bool = True
     """Whether a path with a snippet is closed even if the snippet only tunes performance."""
+    fidelity: Literal["exact", "lean"] = "exact"
+    """`lean` gives up behaviour that costs gateways much and that few applications need; never a protection."""
     update_status: bool = False
     """Whether to write addresses to the status of the Ingresses; keep it off while ingress-nginx runs."""
     ingress_class: ObjectName = "nginx"

@@ -77,6 +77,7 @@ def _nginx(whole: Settings) -> NginxOptions | None:
         tcp_services=_key("ConfigMap", settings.tcp_services_configmap),
         udp_services=_key("ConfigMap", settings.udp_services_configmap),
         strict=settings.strict,
+        lean=settings.fidelity == "lean",
         update_status=settings.update_status,
         prefix=settings.annotations_prefix,
         seed=hashlib.sha256(f"{whole.kubernetes.controller_name}/{secret}".encode()).digest(),

@@ -17,6 +17,7 @@ from translation.nginx.options import NginxOptions
 
 Json = dict[str, Any]
 BY_HAND = "by-hand"
+LEAN = "nginx-lean"
 PATHS = ("/api", "/web", "/static")
 REQUESTED = "/api/v1/items"
 _SERVICE = "web"
@@ -49,7 +50,7 @@ def records(site: Site) -> dict[RecordKey, Json]:
     """Return the records of a configuration."""
     if site.name == BY_HAND:
         return _by_hand(site)
-    nginx = NginxOptions(config_map=_CONFIG_MAP)
+    nginx = NginxOptions(config_map=_CONFIG_MAP, lean=site.name == LEAN)
     objects = [RESOURCES[each["kind"]].decode(each) for each in _objects(site)]
     found = settle([each for each in objects if each is not None], Options(gateway_api=True, nginx=nginx))
     errors = [problem for _, problem in found.problems if problem.severity == "error"]
@@ -149,6 +150,7 @@ CONFIGURATIONS: dict[str, Callable[[Site], Iterator[Json]]] = {
     "httproute-rewrite": lambda site: _http_route(site, (_REWRITE,)),
     "httproute-header": lambda site: _http_route(site, (_HEADER,)),
     "nginx": _nginx(),
+    LEAN: _nginx(),
     "nginx-rewrite": _nginx("rewrite"),
     "nginx-cors": _nginx("cors"),
     "nginx-limit": _nginx("limit"),

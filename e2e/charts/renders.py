@@ -70,7 +70,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
                 "listenerPorts": {"80": 9080},
                 "experimental": True,
             },
-            "ingressNginx": {"enabled": True, "configMap": "ingress-nginx/controller"},
+            "ingressNginx": {"enabled": True, "configMap": "ingress-nginx/controller", "fidelity": "lean"},
         }
     },
     "plugin metadata": {"gatewayProxy": {"provider": {"pluginMetadata": {"http-logger": {"log_format": {"a": "$b"}}}}}},

@@ -22,7 +22,7 @@ async def _main(args: argparse.Namespace) -> None:
     client = Client(args.proxy, args.http, args.https, certificates.context)
     results: list[Result] = []
     wanted = [case for case in cases(args.cases) if not args.case or any(map(case.name.startswith, args.case))]
-    setup = Setup(args.admin_url, args.admin_key, client, certificates, args.dns_port, args.target)
+    setup = Setup(args.admin_url, args.admin_key, client, certificates, args.dns_port, args.target, args.lean)
     async with replaying(setup) as replay:
         for case in wanted:
             if case.why_skipped:
@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("--https", type=int, default=443)
     parser.add_argument("--dns-port", type=int, default=5353, help="the gateway's resolver must be there")
     parser.add_argument("--target", choices=("apisixroute", "httproute"), help="replay `migrate --write`")
+    parser.add_argument("--lean", action="store_true", help="replay with `ingress_nginx.fidelity: lean`")
     parser.add_argument("--write", action="store_true", help="write results.json")
     asyncio.run(_main(parser.parse_args()))
 

@@ -129,6 +129,7 @@ class Setup:
         certificates: Of servers and clients.
         dns_port: Port of 127.0.0.1 at which the gateway resolves names.
         target: As `Cluster` has it.
+        lean: As `Cluster` has it.
         http2: Whether to send requests over HTTP/2; otherwise they are skipped.
     """
 
@@ -138,6 +139,7 @@ class Setup:
     certificates: Certificates
     dns_port: int
     target: Target | None = None
+    lean: bool = False
     http2: bool = True
 
 
@@ -170,7 +172,8 @@ class Replay:
             await each.start()
         try:
             addresses = {name: each.address for name, each in pods.items()}
-            cluster = Cluster(case, self._certificates, addresses, virtual, self._setup.target)
+            setup = self._setup
+            cluster = Cluster(case, self._certificates, addresses, virtual, setup.target, lean=setup.lean)
             return await self._steps(case, cluster, seen)
         finally:
             for each in (*pods.values(), *front):

@@ -123,6 +123,7 @@ class Cluster:
         addresses: Backend → address of its pod.
         virtual: `namespace/service` → cluster address.
         target: The kind of manifests that `migrate --write` makes of the Ingresses; None: they are served unchanged.
+        lean: Whether `ingress_nginx.fidelity` is `lean`.
     """
 
     def __init__(
@@ -132,8 +133,11 @@ class Cluster:
         addresses: Mapping[str, str],
         virtual: Mapping[str, str],
         target: Target | None = None,
+        *,
+        lean: bool = False,
     ) -> None:
         self._target = target
+        self._lean = lean
         self.notes: tuple[Note, ...] = ()
         self._case = case
         self._certificates = certificates
@@ -217,6 +221,7 @@ class Cluster:
             nginx=NginxOptions(
                 config_map=ObjectKey("ConfigMap", "ingress-nginx", "nginx"),
                 default_backend=ObjectKey("Service", namespace, name) if name else None,
+                lean=self._lean,
                 disable_catch_all=flags.get("disable-catch-all") == "true",
                 watch_without_class=flags.get("watch-ingress-without-class") == "true",
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reference.markdown import cell, code, table
 from translation.nginx.tables.annotations import TABLE, Row, groups
-from translation.nginx.tables.config_map import DEFAULTS, key_verdict, named_keys
+from translation.nginx.tables.config_map import DEFAULTS, LEAN, key_verdict, named_keys
 from translation.nginx.tables.values import Outcome
 from translation.nginx.tables.verdicts import Verdict
 
@@ -123,6 +123,8 @@ def page() -> str:
     parts += ["## Annotations", _GROUPS, table(("group", "annotations", "support"), map(_group, groups()))]
     keys = ((code(key), _verdict_text(verdict)) for key, verdict in _keys())
     parts += ["## ConfigMap", _CONFIG_MAP, table(("key", "support"), keys)]
+    lean = ((code(key), cell(each.verdict.reason), cell(each.restore)) for key, each in LEAN.items())
+    parts += ["## Lean", _LEAN, table(("key", "difference", "to undo it"), lean)]
     parts += ["## Replay", _REPLAY.format(*_totals()), table(("group", "cases", "as recorded"), _results())]
     return "\n\n".join(parts) + "\n"
 
@@ -131,6 +133,10 @@ def rows_of(group: str) -> Iterator[tuple[str, str, str]]:
     """Yield the rows of the table of a group: annotation, verdict, and the effect of an invalid value."""
     return map(_row, (row for row in TABLE.values() if row.group == group))
 
+
+_LEAN = """\
+With `ingress_nginx.fidelity: lean`, these keys of the ConfigMap have another default, which costs the gateways
+[less](../data-plane.md). A value in the ConfigMap, or in an annotation, has precedence."""
 
 _GROUPS = "The page of each group lists the support for every value, an example with its plugins, and alternatives."
 

@@ -26,6 +26,7 @@ class NginxOptions:
         tcp_services: The ConfigMap with TCP ports, or None.
         udp_services: The ConfigMap with UDP ports, or None.
         strict: Whether a path with a snippet is closed even if the snippet only tunes performance.
+        lean: Whether behaviour is given up that costs gateways much: `tables.config_map.LEAN`.
         update_status: Whether the addresses of gateways are written to the status of the Ingresses.
         prefix: The prefix of annotations.
         compact: Whether routes are merged and plugins replaced, for gateways; manifests need a route per branch.
@@ -42,6 +43,7 @@ class NginxOptions:
     tcp_services: ObjectKey | None = None
     udp_services: ObjectKey | None = None
     strict: bool = True
+    lean: bool = False
     update_status: bool = False
     prefix: str = PREFIX
     compact: bool = True

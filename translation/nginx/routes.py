@@ -193,9 +193,7 @@ def _drop(kept: dict[str, JsonObject], text: str) -> None:
         kept["serverless-pre-function"] = {**plugin, "functions": texts}
 
 
-def _take_constant(
-    kept: dict[str, JsonObject], values: JsonObject, name: str, is_taken: Callable[[str], bool]
-) -> None:
+def _take_constant(kept: dict[str, JsonObject], values: JsonObject, name: str, is_taken: Callable[[str], bool]) -> None:
     """Move headers of responses, if their values are constant, from `response-rewrite` to a value of the function."""
     given = kept.get("response-rewrite", {}).get("headers", {})
     every = given.get("set", {})

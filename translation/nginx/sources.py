@@ -23,7 +23,7 @@ from translation.ingress_spec import IngressSpec, Path, ServiceBackend
 from translation.nginx.classes import is_served
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.parsing import host_of, parsed
-from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.config_map import DEFAULTS, LEAN_DEFAULTS, Config
 from translation.nginx.tables.findings import Finding
 from translation.nginx.tables.risks import why_forbidden
 from translation.nginx.tables.values import Values
@@ -86,7 +86,7 @@ def backend_key(namespace: str, service: ServiceBackend) -> BackendKey:
 def read_config(view: View, options: NginxOptions) -> Config:
     """Return the current ConfigMap, or the defaults."""
     found = view.get(ConfigMap, options.config_map) if options.config_map else None
-    return Config(found.data if found else {})
+    return Config(found.data if found else {}, LEAN_DEFAULTS if options.lean else DEFAULTS)
 
 
 def sources_of_host(view: View, options: Options, nginx: NginxOptions, host: str) -> list[Source]:

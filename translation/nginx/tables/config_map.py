@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from translation.nginx.tables.judges import ERRORS
 from translation.nginx.tables.values import LARGEST, boolean, integer, networks, size
@@ -87,6 +87,33 @@ DEFAULTS: Mapping[str, str] = {
 }
 """The supported keys with their defaults."""
 
+
+@dataclass(frozen=True, slots=True)
+class LeanDefault:
+    """The default of a key with `ingress_nginx.fidelity: lean`.
+
+    Attributes:
+        value: The default.
+        verdict: The difference from ingress-nginx.
+        restore: How to get the behaviour of ingress-nginx where it is needed.
+    """
+
+    value: str
+    verdict: Verdict
+    restore: str
+
+
+LEAN: Mapping[str, LeanDefault] = {
+    "proxy-buffering": LeanDefault(
+        "on",
+        approximate("The gateway buffers responses, so a client gets small parts of a response later."),
+        'Set the annotation `proxy-buffering: "off"`, or send `X-Accel-Buffering: no` with a response.',
+    ),
+}
+"""What `lean` gives up: behaviour that costs the gateway much and that few applications need; never a protection."""
+
+LEAN_DEFAULTS: Mapping[str, str] = {**DEFAULTS, **{key: each.value for key, each in LEAN.items()}}
+
 _NATURAL = range(LARGEST + 1)
 _PERMITTED: Mapping[str, Container[int]] = {
     "http-redirect-code": frozenset({301, 302, 307, 308}),
@@ -151,26 +178,27 @@ class Config:
     """The values of the ConfigMap. An invalid value is ignored."""
 
     given: Mapping[str, str]
+    defaults: Mapping[str, str] = field(default_factory=lambda: DEFAULTS, repr=False)
 
     def text(self, key: str) -> str:
         """Return a text, or its default."""
-        return self.given.get(key, DEFAULTS.get(key, ""))
+        return self.given.get(key, self.defaults.get(key, ""))
 
     def flag(self, key: str) -> bool:
         """Return a boolean, or its default."""
         found = boolean(self.given.get(key, ""))
-        return boolean(DEFAULTS[key]) is True if found is None else found
+        return boolean(self.defaults[key]) is True if found is None else found
 
     def number(self, key: str) -> int:
         """Return an integer, or its default if the value is not permitted."""
         found = integer(self.given.get(key, ""))
         permitted = _PERMITTED.get(key, _NATURAL)
-        return int(DEFAULTS[key]) if found is None or found not in permitted else found
+        return int(self.defaults[key]) if found is None or found not in permitted else found
 
     def bytes(self, key: str) -> int:
         """Return a size in bytes, or its default."""
         found = size(self.given.get(key, ""))
-        default = size(DEFAULTS[key])
+        default = size(self.defaults[key])
         return (default or 0) if found is None else found
 
     def networks(self, key: str) -> tuple[str, ...]:

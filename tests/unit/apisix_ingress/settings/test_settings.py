@@ -55,6 +55,7 @@ ingress_nginx:
   tcp_services_configmap: ""
   udp_services_configmap: ""
   strict: true
+  fidelity: exact
   update_status: false
   ingress_class: nginx
   controller_class: k8s.io/ingress-nginx

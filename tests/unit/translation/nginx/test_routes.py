@@ -152,7 +152,8 @@ def test_the_function_runs_other_functions_which_the_judge_of_records_knows() ->
     plugin = plugins["serverless-post-function"]
     assert plugin["functions"] == [SEND_REQUEST, PASS]
     assert list(code_faults("serverless-post-function", plugin)) == []
-    for text in ("return 1", 7, []):
+    texts: tuple[object, ...] = ("return 1", 7, [])
+    for text in texts:
         changed = code_faults("serverless-post-function", {**plugin, "functions": [PASS, text]})
         assert [fault.steps for fault in changed] == [("functions", 1)]
 
