@@ -77,7 +77,7 @@ class GatewayApiSettings(_Section):
     """Maps the port of a listener to the port on which gateways receive its requests. Without an entry, listeners
     are distinguished by scheme, or by port if there is an address_pool."""
     loopback: str = "http://127.0.0.1:9080"
-    """The address at which a gateway reaches its own HTTP port, for mirrored requests."""
+    """The address at which a gateway reaches its own HTTP port, for mirrored requests and the filter ExternalAuth."""
     experimental: bool = False
     """Whether the experimental fields `retry` and `sessionPersistence` of routes are served, as far as APISIX can."""
 

@@ -118,6 +118,29 @@ class Cors(SpecPart):
     max_age: int = 5
 
 
+class HttpAuth(SpecPart):
+    """What a service that permits requests gets and returns."""
+
+    path: str = ""
+    allowed_headers: tuple[str, ...] = ()
+    allowed_response_headers: tuple[str, ...] = ()
+
+
+class ForwardBody(SpecPart):
+    """How many bytes of a request body such a service gets."""
+
+    max_size: int = 0
+
+
+class ExternalAuth(SpecPart):
+    """Requests that a service must permit (experimental)."""
+
+    protocol: str
+    backend_ref: ServiceReference
+    http: HttpAuth = Field(default_factory=HttpAuth)
+    forward_body: ForwardBody = Field(default_factory=ForwardBody)
+
+
 class Filter(SpecPart):
     """A processing step of a request or response. The type names the one field that is set."""
 
@@ -128,6 +151,7 @@ class Filter(SpecPart):
     request_redirect: Redirect | None = None
     url_rewrite: Rewrite | None = Field(default=None, alias="urlRewrite")
     cors: Cors | None = None
+    external_auth: ExternalAuth | None = None
     extension_ref: LocalReference | None = None
 
 

@@ -143,7 +143,7 @@ def install(
         preset=MULTI_TENANT,
         kubernetes={"namespace_selector": f"{MARK}={mark}", "election": {"name": f"lease-{mark}"}},
         ingress_nginx={"enabled": True, "controller_class": f"k8s.io/{mark}"},
-        gateway_api={"loopback": gateway.proxy_url},
+        gateway_api={"loopback": gateway.proxy_url, "experimental": True},
         **settings,
     )
 

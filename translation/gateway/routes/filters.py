@@ -11,6 +11,7 @@ from apisix_ingress.model.formats.patterns import escaped_literal
 from apisix_ingress.model.network.gateway_matches import decoded_path
 from crds.gateway.common import (
     Cors,
+    ExternalAuth,
     Filter,
     HeaderChanges,
     HeaderValue,
@@ -59,6 +60,7 @@ class Steps:
         plugins: By name.
         mirrors: Backends that get copies, each with its share of the requests, 0 to 1.
         extensions: References to plugin configs.
+        auth: The service that must permit the requests, or None.
         redirects: Whether the response is a redirect.
         reflects_method: Whether the response to a CORS preflight request allows the requested method.
         refusal: Reason and message why the route is not accepted, or empty texts.
@@ -67,6 +69,7 @@ class Steps:
     plugins: dict[str, Any] = field(default_factory=dict)
     mirrors: list[tuple[Mirror, float]] = field(default_factory=list)
     extensions: list[LocalReference] = field(default_factory=list)
+    auth: ExternalAuth | None = None
     redirects: bool = False
     reflects_method: bool = False
     refusal: tuple[str, str] = ("", "")
@@ -117,6 +120,8 @@ def _add(steps: Steps, item: Filter, setting: Setting) -> None:
     elif item.cors is not None:
         steps.plugins["cors"] = _cors(item.cors)
         steps.reflects_method = item.cors.allow_credentials and "*" in item.cors.allow_methods
+    elif item.external_auth is not None:
+        steps.auth = item.external_auth
     elif item.extension_ref is not None:
         steps.extensions.append(item.extension_ref)
     else:

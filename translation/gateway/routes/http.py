@@ -21,7 +21,7 @@ from translation.core.options import Options
 from translation.core.outcome import Outcome, Published
 from translation.core.text_checks import check_object
 from translation.gateway.entry.listeners import Listener
-from translation.gateway.entry.matching import address_and_port, handshake
+from translation.gateway.entry.matching import abort, address_and_port, handshake
 from translation.gateway.extensions.http_route_policy import rule_effects
 from translation.gateway.names import record_prefix, route_name
 from translation.gateway.parsing import spec_of
@@ -29,6 +29,7 @@ from translation.gateway.routes.attachment import Attached, Parent, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backend_fields, backends_of, resolved
 from translation.gateway.routes.experimental import PLAIN, Branch, branches_of, retries_of
 from translation.gateway.routes.extensions import extend
+from translation.gateway.routes.external_auth import auth_plugins, refusal_of
 from translation.gateway.routes.filters import Setting, steps_of
 from translation.gateway.routes.matches import grpc_fields, http_fields
 from translation.gateway.routes.mirrors import mirror_plugin
@@ -219,8 +220,8 @@ class _Route:
         body: dict[str, Any] = {"plugins": steps.plugins}
         if not steps.redirects and (rule.references or not steps.extensions):
             body |= backend_fields(part.backends, steps.plugins)
+        of_hosts = {"hosts": hosts} if hosts else {}
         if steps.mirrors:
-            of_hosts = {"hosts": hosts} if hosts else {}
             plugin, invalid = mirror_plugin(self._draft, steps.mirrors, name, of_hosts, path)
             steps.plugins |= plugin
             self.invalid |= dict.fromkeys(invalid)
@@ -229,7 +230,19 @@ class _Route:
         if not steps.plugins and "upstream_id" in body:
             del body["plugins"]  # a gateway requires one of the two
         self.invalid |= dict.fromkeys(extend(self._draft, body, steps.extensions, path))
+        if steps.auth is not None:
+            self._guard(body, auth_plugins(self._draft, steps.auth, name, of_hosts, path))
         return body
+
+    def _guard(self, body: dict[str, Any], found: dict[str, Any] | Invalid) -> None:
+        """Add the plugins that ask a service; without the service, requests get 500."""
+        if isinstance(found, Invalid):
+            self.invalid[found] = None
+            body.pop("upstream_id", None)
+            body.pop("plugin_config_id", None)
+            body["plugins"] = abort(500)["plugins"]
+        else:
+            body["plugins"] = {**body.get("plugins", {}), **found}
 
 
 def _http_rules(spec: HttpRouteSpec, options: Options) -> Iterator[Rule]:
@@ -245,7 +258,7 @@ def _http_rules(spec: HttpRouteSpec, options: Options) -> Iterator[Rule]:
             _limit(rule.timeouts),
             retries=retries,
             branches=branches,
-            refusals=(refusal, other),
+            refusals=(refusal, other, refusal_of(rule.filters, enabled=on)),
         )
 
 

@@ -1,9 +1,10 @@
-"""Every function that the provider of ingress-nginx attaches to routes: a record has no other Lua of ours."""
+"""Every function that translations attach to routes: a record has no other Lua of ours."""
 
 from __future__ import annotations
 
 from translation.nginx.functions.attached import PASS
 from translation.nginx.functions.copies import MIRROR
+from translation.nginx.functions.external_auth import ASK
 from translation.nginx.functions.guards import COOKIES, GUARD
 from translation.nginx.functions.headers import (
     ADDRESS,
@@ -25,6 +26,7 @@ TEXTS = frozenset(
     {
         ADDRESS,
         ANSWERS,
+        ASK,
         BACKEND_TLS,
         CONNECTION,
         COOKIES,

@@ -62,7 +62,7 @@ def test_requests_that_functions_send_are_limited() -> None:
     """A function does not notice that its client has gone."""
     sending = [text for text in TEXTS if " new_client()" in text.replace("function new_client()", "")]
 
-    assert len(sending) == 2
+    assert len(sending) == 3
     assert [text for text in sending if " reserved(ctx)" not in text.replace("function reserved(ctx)", "")] == []
 
 
