@@ -26,6 +26,14 @@ def test_every_input_of_the_action_reaches_the_script_as_a_variable() -> None:
     assert "${{" not in step["run"]
 
 
+def test_action_installs_only_what_is_locked() -> None:
+    (step,) = [each for each in ACTION["runs"]["steps"] if each.get("name") == "install"]
+    script = step["run"]
+    assert "--require-hashes --only-binary :all:" in script
+    assert "--no-deps --no-build-isolation" in script
+    assert [name for name in ("deploy/build.txt", "requirements/run.txt") if name not in script] == []
+
+
 def run_action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Run the script of the action with some inputs, the others at their defaults."""
     program = folder / "runner" / "apisix-ingress" / "bin" / "apisix-ingress"

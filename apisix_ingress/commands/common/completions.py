@@ -40,11 +40,15 @@ def complete_codes(before: Sequence[str]) -> Iterable[str]:
 
 
 def complete_hosts(before: Sequence[str]) -> Iterable[str]:
-    """Offer the hosts of manifests (-f), of a running controller (--url) or of the API server; none on a failure."""
+    """Offer the hosts of manifests (-f), of a running controller (--url) or of the API server; none on a failure.
+
+    A shell inserts a candidate into the command line without quotes, so only valid host names are offered.
+    """
     from apisix_ingress.errors import IngressError
+    from apisix_ingress.model.network.host_names import host_mistake
 
     try:
-        return sorted(_hosts(before))
+        return sorted(host for host in _hosts(before) if not host_mistake(host))
     except (IngressError, OSError, SystemExit):
         return ()
 
@@ -63,9 +67,10 @@ def _hosts(before: Sequence[str]) -> set[str]:
         Path(config) if config else None, given.get("--kubeconfig"), given.get("--context"), deadline=_SECONDS
     )
     if url := given.get("--url"):
-        from apisix_ingress.commands.common.running import read_listing
+        from apisix_ingress.commands.common.running import read_listing, understood
 
-        return {each["host"] for each in read_listing(url, "hosts", {}, connection)["items"]}
+        with understood(url):
+            return {str(each["host"]) for each in read_listing(url, "hosts", {}, connection)["items"]}
     path = given.get("-f") or given.get("--filename")
     bodies = _of_manifests(path, connection) if path else _of_api(connection)
     routes = (RouteFacts(key.id, body) for key, body in bodies.items() if key.kind == "routes")

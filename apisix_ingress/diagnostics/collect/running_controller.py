@@ -23,6 +23,9 @@ SECONDS = 20.0
 LARGEST = 64 * 2**20
 """Maximum size of a response, in bytes."""
 
+LARGEST_LIST = 256 * 2**20
+"""Maximum size of all pages of a list together, in bytes."""
+
 MOST_PAGES = 1_000
 """Maximum number of pages of a list."""
 
@@ -64,9 +67,12 @@ async def read_list(url: str, name: str, query: Mapping[str, str]) -> JsonObject
         UsageError: Not the URL of a server.
         IngressError: It does not respond, rejects the query, or the response is not the list.
     """
-    found = await _document(url, name, dict(query), field="items")
+    found, total = await _sized(url, name, dict(query), field="items")
     for page in range(2, min(int(found.get("pages") or 1), MOST_PAGES) + 1):
-        more = await _document(url, name, {**query, "page": str(page)}, field="items")
+        more, size = await _sized(url, name, {**query, "page": str(page)}, field="items")
+        total += size
+        if total > LARGEST_LIST:
+            raise IngressError(f"controller at {url}: the list {name} is larger than {LARGEST_LIST // 2**20} MiB")
         found["items"] += more["items"]
     return found
 
@@ -90,10 +96,16 @@ async def read_wanted(url: str) -> Wanted:
 
 async def _document(url: str, name: str, query: Mapping[str, str | list[str]], *, field: str) -> JsonObject:
     """Return a document of the page of the leader, which has a field with this name."""
-    place, document = await _answer(url, name, query, field=field)
+    document, _ = await _sized(url, name, query, field=field)
+    return document
+
+
+async def _sized(url: str, name: str, query: Mapping[str, str | list[str]], *, field: str) -> tuple[JsonObject, int]:
+    """Return such a document and its size in bytes."""
+    place, document, size = await _answer(url, name, query, field=field)
     replica = document.pop("replica", None) or {"leads": True}  # controllers before this field are not refused
     if replica["leads"]:
-        return document
+        return document, size
     pod = str(replica.get("pod") or "")
     whom = f"ask Pod {pod}, which leads" if pod else "no leader is known yet"
     raise IngressError(
@@ -102,8 +114,10 @@ async def _document(url: str, name: str, query: Mapping[str, str | list[str]], *
     )
 
 
-async def _answer(url: str, name: str, query: Mapping[str, str | list[str]], *, field: str) -> tuple[str, JsonObject]:
-    """Return the address of a controller and a document of its page."""
+async def _answer(
+    url: str, name: str, query: Mapping[str, str | list[str]], *, field: str
+) -> tuple[str, JsonObject, int]:
+    """Return the address of a controller, a document of its page, and the size of the document in bytes."""
     parts = urlsplit(url if "//" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"--url {url}: write the address of the controller as http://localhost:8080")
@@ -112,14 +126,14 @@ async def _answer(url: str, name: str, query: Mapping[str, str | list[str]], *, 
     try:
         # The timeout of the request is the one of each read, and a response may arrive byte by byte.
         async with asyncio.timeout(SECONDS):
-            return place, await in_daemon(lambda: _read(place, address, field), name=name)
+            return place, *await in_daemon(lambda: _read(place, address, field), name=name)
     except TimeoutError:
         raise IngressError(
             f"controller at {place}: no complete response within {SECONDS:g} s: is it the address of http.listen?"
         ) from None
 
 
-def _read(place: str, url: str, field: str) -> JsonObject:
+def _read(place: str, url: str, field: str) -> tuple[JsonObject, int]:
     # Proxies are for external addresses; a controller is reached by its address or a port-forward.
     opener: OpenerDirector = build_opener(ProxyHandler({}), _NoRedirects())
     request = Request(url, headers={"Accept": "application/json"})  # the scheme was checked
@@ -139,7 +153,7 @@ def _read(place: str, url: str, field: str) -> JsonObject:
         raise IngressError(
             f"controller at {place}: the response is not of its status page: is it the address of http.listen?"
         )
-    return document
+    return document, len(content)
 
 
 def _parsed(content: bytes) -> JsonObject:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credential_files import read_file
+from apisix_ingress.kube.client.json_depth import DEEPEST
 from apisix_ingress.kube.manifests.paths import exists
+from apisix_ingress.model.formats.safe_yaml import read_yaml
 
 _UNSUPPORTED = {
     "auth-provider": "use a token, a client certificate or exec",
@@ -198,15 +199,14 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def _yaml(raw: bytes, path: Path) -> object:
+    message = f"kubeconfig {path}: not valid YAML of one document, or its aliases repeat too much"
     try:
-        content: object = yaml.safe_load(raw)
-    except (yaml.YAMLError, RecursionError, ValueError):  # the last two: nested too deeply, invalid date
-        raise ConfigError(f"kubeconfig {path}: not valid YAML") from None
-    try:
-        orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
-    except TypeError as error:  # for instance a lone surrogate, which cannot be sent
-        raise ConfigError(f"kubeconfig {path}: contains a value that cannot be read ({error})") from None
-    return content
+        documents = [*read_yaml(raw, deepest=DEEPEST)] or [None]
+    except ValueError:  # its message could quote a value
+        raise ConfigError(message) from None
+    if len(documents) > 1:
+        raise ConfigError(message)
+    return documents[0]
 
 
 def _current(contents: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:

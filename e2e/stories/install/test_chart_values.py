@@ -26,6 +26,14 @@ from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
             "this key is published with APISIX",
         ),
         (
+            {"preset": "multi-tenant", **nested("apisix.enabled", True)},
+            "an etcd without authentication, which tenants could reach through the gateways",
+        ),
+        (
+            merged(nested("apisix.enabled", True), nested("networkPolicy.enabled", False)),
+            "every Pod without networkPolicy.enabled: install APISIX with its own chart",
+        ),
+        (
             merged(WITH_KEY, nested("config.leaderElection.disable", True)),
             r"config\.leaderElection\.disable requires deployment\.replicas: 1",
         ),

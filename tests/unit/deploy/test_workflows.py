@@ -57,6 +57,11 @@ def test_tasks_of_a_job_exist(job: dict[str, Any]) -> None:
     assert {task for task in tasks if not re.search(rf"^{task}:", makefile, re.MULTILINE)} == set()
 
 
+def test_dockerfile_loads_no_frontend_by_tag() -> None:
+    """A frontend is a program that builds the image; a tag may be moved."""
+    assert "syntax=" not in (ROOT / "deploy" / "Dockerfile").read_text()
+
+
 def test_text_of_a_pull_request_is_never_part_of_a_command() -> None:
     for path in WORKFLOWS:
         for job in yaml.safe_load(path.read_text())["jobs"].values():

@@ -86,6 +86,9 @@
 {{- if and .Values.apisix.enabled (or .Values.adminUrl $plane.endpoints $plane.service.name) -}}
 {{- fail "apisix.enabled installs a gateway, but adminUrl or gatewayProxy.provider.controlPlane names another one: set one of them" -}}
 {{- end -}}
+{{- if and .Values.apisix.enabled (or (eq .Values.preset "multi-tenant") (not .Values.networkPolicy.enabled)) -}}
+{{- fail "apisix.enabled installs an etcd without authentication, which tenants could reach through the gateways with preset multi-tenant, and every Pod without networkPolicy.enabled: install APISIX with its own chart and an etcd with client certificates, and set adminUrl" -}}
+{{- end -}}
 {{- range $old, $new := dict "replicaCount" "deployment.replicas" "resources" "deployment.resources" "nodeSelector" "deployment.nodeSelector" "tolerations" "deployment.tolerations" "affinity" "deployment.affinity" -}}
 {{- if hasKey $.Values $old -}}
 {{- fail (printf "%s is a value of the chart of controller 1.8: set %s; docs/install.md has every new name" $old $new) -}}

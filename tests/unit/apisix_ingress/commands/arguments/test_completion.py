@@ -6,6 +6,7 @@ import pytest
 
 from apisix_ingress.commands.app import MODULES, load
 from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, answer_kubectl, install, shell_of
+from apisix_ingress.commands.common import running
 
 BLOG = Path(__file__).parents[5] / "examples" / "quickstart"
 
@@ -70,3 +71,16 @@ def test_installing_twice_changes_nothing(shell: str, tmp_path: Path) -> None:
 )
 def test_shell_is_that_of_the_user(path: str, want: str) -> None:
     assert shell_of({"SHELL": path}) == want
+
+
+@pytest.mark.parametrize("items", [[{"host": "x;touch${IFS}f;"}, {"host": "$(id)"}, {"host": "a\nb"}], [{}], ["x"], 1])
+def test_a_server_cannot_insert_code_into_the_command_line(items: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell inserts the only candidate without quotes."""
+    monkeypatch.setattr(running, "read_listing", lambda *given: {"items": items})
+    assert ask("apisix-ingress explain --url http://server.test ", 4) == []
+
+
+def test_hosts_of_a_server_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [{"host": "shop.test"}, {"host": "*.shop.test"}, {"host": "a`id`.test"}]
+    monkeypatch.setattr(running, "read_listing", lambda *given: {"items": items})
+    assert ask("apisix-ingress explain --url http://server.test ", 4) == ["*.shop.test", "shop.test"]

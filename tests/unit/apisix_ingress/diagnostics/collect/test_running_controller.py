@@ -27,3 +27,13 @@ async def test_what_is_not_a_status_is_reported(content: bytes, monkeypatch: pyt
 
     with pytest.raises(IngressError, match="is not of its status page"):
         await running_controller.read_status("http://localhost:8080", Filter())
+
+
+async def test_all_pages_of_a_list_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hostile server may announce any number of pages, each as large as one response may be."""
+    page = b'{"items": [1], "pages": 1000}'
+    monkeypatch.setattr(running_controller, "build_opener", lambda *handlers: Opener(page))
+    monkeypatch.setattr(running_controller, "LARGEST_LIST", 2 * len(page))
+
+    with pytest.raises(IngressError, match="the list hosts is larger than"):
+        await running_controller.read_list("http://localhost:8080", "hosts", {})

@@ -13,6 +13,9 @@ from apisix_ingress.kube.client.kubeconfig import read_context
 
 SECRET = "s3cr3t-token"
 
+ALIASES = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
+"""Less than 1 kB that resolves to a billion nodes."""
+
 
 def write(path: Path, *, user: Any = None, cluster: Any = None, current: Any = "x", **changes: Any) -> Path:
     """Write a kubeconfig with a context, a cluster and a user named x."""
@@ -151,7 +154,8 @@ def test_a_mistake_is_reported_with_its_file_and_field(tmp_path: Path, changes: 
         ("a: [", "not valid YAML"),
         ("[" * 5000, "not valid YAML"),
         ("- 1", "top level must be a mapping"),
-        (r'a: "\ud800"', r"contains a value that cannot be read \(str is not valid UTF-8"),
+        (r'a: "\ud800"', "not valid YAML"),
+        (ALIASES, "its aliases repeat too much"),
     ],
 )
 def test_a_file_that_is_not_a_kubeconfig_is_named(tmp_path: Path, content: str, want: str) -> None:
