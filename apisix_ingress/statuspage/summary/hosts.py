@@ -157,7 +157,7 @@ async def _collect(
 
 
 def _is_guard(entry: Entry, response: Response) -> bool:
-    """Return whether a route of a Gateway answers what no route of its listener matches: that is no failure."""
+    """Return whether a route of a Gateway answers what no route of its listener matches, which is not a failure."""
     return entry.owner.kind in ("Gateway", "ListenerSet") and response.status in (404, 421)
 
 
