@@ -111,16 +111,17 @@ def _allowed_origin(conf: Body, context: Context) -> str | None:
     return origin if origin in allowed.split(",") else None
 
 
-async def secure_headers(conf: Body, context: Context, outgoing: Outgoing) -> None:
-    """Set the headers of https responses, as the function `REQUEST` of the provider of ingress-nginx does."""
-    if context.scheme == "https":
-        for name, value in conf.get(FIELD, {}).get("secure", {}).items():
-            outgoing.set(name, value)
+async def constant_headers(conf: Body, context: Context, outgoing: Outgoing) -> None:
+    """Set the headers of responses, as the function `REQUEST` of the provider of ingress-nginx does."""
+    want = conf.get(FIELD, {})
+    secure = want.get("secure", {}) if context.scheme == "https" else {}
+    for name, value in {**want.get("headers", {}), **secure}.items():
+        outgoing.set(name, value)
 
 
 Change = Callable[[Body, Context, Outgoing], Any]
 CHANGES: dict[str, Change] = {
-    "client-control": secure_headers,
+    "client-control": constant_headers,
     "cors": cors,
     "echo": echo,
     "response-rewrite": response_rewrite,
