@@ -33,7 +33,7 @@ def fragments(folder: Path) -> dict[str, list[str]]:
         FragmentError: A file is not a fragment.
     """
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.glob("*")):
         kind = path.name.removesuffix(".md").rpartition(".")[2]
         text = " ".join(path.read_text(encoding="utf-8").split())
         if not path.name.endswith(".md") or kind not in KINDS or not text:
@@ -56,7 +56,7 @@ def release(root: Path, text: str) -> None:
     file = root / "CHANGELOG.md"
     before = file.read_text(encoding="utf-8").removeprefix(TITLE) if file.exists() else ""
     file.write_text(f"{TITLE}\n{text}{before}", encoding="utf-8")
-    for path in (root / "changes").iterdir():
+    for path in (root / "changes").glob("*"):
         path.unlink()
 
 
