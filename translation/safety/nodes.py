@@ -69,6 +69,8 @@ def limited(record: Record) -> tuple[Record, str]:
         return record, ""
     number = len(body.get("nodes") or ())
     what = _why_unchecked(body["checks"], number) if "checks" in body else ""
+    if not what and number <= MOST_TRIED:
+        return record, ""
     found = {name: value for name, value in body.items() if name != "checks" or not what}
     if number > MOST_TRIED:
         found["retries"] = min(body.get("retries", RETRIES_OF_MANY), RETRIES_OF_MANY)

@@ -6,7 +6,6 @@ its settings apply and a removed endpoint requires no write of a route.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +13,11 @@ from apisix_ingress.model.formats.patterns import ValuePattern, escaped_literal
 from crds.gateway.common import ExternalAuth, Filter
 from translation.core.builder import Builder
 from translation.gateway.routes.backends import Invalid, Wanted, target_of
+from translation.gateway.routes.loopback import add_route, own_path
 from translation.nginx.functions.attached import Function, attached
 from translation.nginx.functions.external_auth import ASK, FRAMING, MARK
 
 _PATH = "/__auth"
-_PRIORITY = 2**31 - 1
 _ALWAYS = "authorization"
 
 _HEADER = ValuePattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
@@ -62,23 +61,14 @@ def auth_plugins(
     target = target_of(draft, auth.backend_ref, f"{path}.externalAuth.backendRef", Wanted())
     if isinstance(target, Invalid):
         return target
-    own = f"{_PATH}/{zlib.crc32(name.encode()):08x}"
+    own = own_path(_PATH, name)
     prefix = auth.http.path.rstrip("/").replace("$", "$$")
-    body = draft.new_body("routes", f"{name}_auth") | of_hosts
-    body |= {
-        "uri": f"{own}/*",
-        "vars": [["remote_addr", "==", "127.0.0.1"]],
-        "priority": _PRIORITY,
-        "upstream_id": target.upstream_id,
-        "plugins": {
-            "proxy-rewrite": {
-                "use_real_request_uri_unsafe": True,
-                "regex_uri": [f"^{escaped_literal(own)}(/.*)$", f"{prefix}$1"],
-                "headers": {"remove": [MARK]},
-            }
-        },
+    rewrite = {
+        "use_real_request_uri_unsafe": True,
+        "regex_uri": [f"^{escaped_literal(own)}(/.*)$", f"{prefix}$1"],
+        "headers": {"remove": [MARK]},
     }
-    draft.record("routes", f"{name}_auth", body)
+    add_route(draft, f"{name}_auth", own, of_hosts, target.upstream_id, {"proxy-rewrite": rewrite})
     return attached([Function(ASK, {"external": _values(auth, f"{draft.options.loopback}{own}", draft)})])
 
 

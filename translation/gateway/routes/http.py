@@ -190,10 +190,10 @@ class _Route:
         ]
         owners = attached.entry.hosts
         hosts = by_priority(self._obj, match, position, attached.hosts, listener, owners=owners, view=draft.view)
+        requests = names.wide_id(canonical(part.case.fields).decode())
+        base = route_name(self._obj.meta.key, requests, position, listener.key)
         for number, (priority, names_) in enumerate(hosts.items()):
-            requests = names.wide_id(canonical(part.case.fields).decode())
-            name = route_name(self._obj.meta.key, requests, position, listener.key)
-            name = (f"{name}_{number}" if number else name) + part.branch.suffix
+            name = (f"{base}_{number}" if number else base) + part.branch.suffix
             body = draft.new_body("routes", name)
             if hosts_ := [each for each in names_ if each]:
                 body["hosts"] = hosts_

@@ -6,18 +6,16 @@ uses the upstream of the mirror and copies to the next one. A removed endpoint r
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
 from crds.gateway.common import Mirror
 from translation.core.builder import Builder
 from translation.gateway.routes.backends import Invalid, Wanted, target_of
+from translation.gateway.routes.loopback import add_route, own_path
 from translation.plugins.mirrors import PLUGIN, with_raw_path
 
 _PATH = "/__mirror"
-
-_PRIORITY = 2**31 - 1
 
 
 def mirror_plugin(
@@ -40,33 +38,24 @@ def mirror_plugin(
             invalid.append(target)
         else:
             usable.append((target.upstream_id, share))
-    id_ = format(zlib.crc32(name.encode()), "08x")
+    own = own_path(_PATH, name)
     before = [1.0, *(share for _, share in usable)]
     for index, (upstream_id, _) in enumerate(usable):
-        following = _plugin(draft, id_, index + 1, usable, before)
-        body = draft.new_body("routes", f"{name}_mirror_{index}") | hosts
-        body |= {
-            "uri": f"{_PATH}/{id_}/{index}/*",
-            "vars": [["remote_addr", "==", "127.0.0.1"]],
-            "priority": _PRIORITY,
-            "upstream_id": upstream_id,
-            "plugins": {
-                "proxy-rewrite": {"regex_uri": [f"^(?:{_PATH}/[0-9a-f]+/[0-9]+)+/([\\s\\S]*)$", "/$1"]},
-                **following,
-            },
+        plugins = {
+            "proxy-rewrite": {"regex_uri": [f"^(?:{_PATH}/[0-9a-f]+/[0-9]+)+/([\\s\\S]*)$", "/$1"]},
+            **_plugin(draft, own, index + 1, usable, before),
         }
-        draft.record("routes", f"{name}_mirror_{index}", body)
-    return _plugin(draft, id_, 0, usable, before), invalid
+        add_route(draft, f"{name}_mirror_{index}", f"{own}/{index}", hosts, upstream_id, plugins)
+    return _plugin(draft, own, 0, usable, before), invalid
 
 
 def _plugin(
-    draft: Builder, id_: str, index: int, usable: Sequence[tuple[str, float]], before: Sequence[float]
+    draft: Builder, own: str, index: int, usable: Sequence[tuple[str, float]], before: Sequence[float]
 ) -> dict[str, Any]:
     """Return the plugin that copies to a mirror; its share is relative to the copies at this stage."""
     if index >= len(usable):
         return {}
     share = usable[index][1] / before[index]
     ratio = {} if share >= 1 else {"sample_ratio": round(share, 5)}
-    path = f"{_PATH}/{id_}/{index}"
-    config = {"host": draft.options.loopback, "path": path, "path_concat_mode": "prefix", **ratio}
+    config = {"host": draft.options.loopback, "path": f"{own}/{index}", "path_concat_mode": "prefix", **ratio}
     return {PLUGIN: with_raw_path(config)}
