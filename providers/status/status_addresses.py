@@ -94,21 +94,26 @@ class Addresses:
     def follow(self, wake: Callable[[ObjectKey], None]) -> None:
         """Call `wake` for every object of this controller with addresses when a Service with addresses changes."""
 
+        def wake_all() -> None:
+            for key in self._world.reports:
+                if RESOURCES[key.kind].addressed or RESOURCES[key.kind].status == "document":
+                    wake(key)
+
         def changed(read: Read) -> None:
             before = self._service
             if isinstance(read, ObjectKey) and read.kind == "Service" and read.namespace in self._searched:
                 self._is_found = False
-            if (
-                read == before
-                or (not self._is_found and self._world.synced and self._target() != before)
-                or self._is_named(read)
-            ):
-                for key in self._world.reports:
-                    if RESOURCES[key.kind].addressed or RESOURCES[key.kind].status == "document":
-                        wake(key)
+            if read == before or (not self._is_found and self._world.synced and self._target() != before):
+                wake_all()
 
-        self._is_followed = True
-        self._world.listen(changed)
+        def named_changed(read: Read) -> None:
+            if self._is_named(read):
+                wake_all()
+
+        if self._service or self._searched:
+            self._is_followed = True
+            self._world.listen(changed)
+        self._world.listen(named_changed)
 
     def _is_named(self, read: Read) -> bool:
         """Return whether something is a Service that a GatewayProxy publishes."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.commands.arguments.parameters import Argument
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
+    ApplyOption,
     ClusterOption,
     ManifestsOption,
     Report,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from apisix_ingress.settings import Settings
 
 RecordsArgument = Annotated[list[str], Argument(metavar="RECORD", help="Kind and id, such as routes/46eb0e41.")]
-ApplyOption = Annotated[bool, Option("--apply", help="Write; without it, only print what would be written.")]
 
 
 @connects(controller=False)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
-from apisix_ingress.commands.common.output import EXIT_FOUND, ClusterOption, ManifestsOption, Report, ReportOption
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    ApplyOption,
+    ClusterOption,
+    ManifestsOption,
+    Report,
+    ReportOption,
+)
 from apisix_ingress.commands.common.setup import Step, print_report
 
 if TYPE_CHECKING:
@@ -15,7 +21,6 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
     from apisix_ingress.settings import Settings
 
-ApplyOption = Annotated[bool, Option("--apply", help="Write; without it, only print what would be written.")]
 _DONE = {"replace": "replaced", "delete": "deleted", "keep": "kept"}
 _PLANNED = {"replace": "would replace", "delete": "would delete", "keep": "would keep"}
 
@@ -52,15 +57,16 @@ async def _replace(
 ) -> JsonObject:
     from apisix_ingress.commands.common.both_sides import both_sides
     from apisix_ingress.diagnostics.collect.live_records import admin_api
-    from apisix_ingress.diagnostics.reports.replacement import carry_out, replacement
+    from apisix_ingress.diagnostics.reports.replacement import carry_out, replacement, shown
 
     wanted, snapshot = await both_sides(paths, settings, cluster, step)
-    found = replacement(wanted, snapshot)
+    steps = replacement(wanted, snapshot)
     if is_written:
         step("writing records")
         async with admin_api(settings, cluster) as backend:
-            await carry_out(backend, found, wanted, snapshot.cluster)
-    return {"cluster": snapshot.cluster, "url": snapshot.url, "applied": is_written, "records": found}
+            await carry_out(backend, steps, wanted, snapshot.cluster)
+    records = [shown(each, snapshot) for each in steps]
+    return {"cluster": snapshot.cluster, "url": snapshot.url, "applied": is_written, "records": records}
 
 
 def _lines(document: JsonObject) -> Iterator[str]:

@@ -7,8 +7,8 @@ id is the name of their plugin. Only `carry_out` writes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
@@ -28,29 +28,54 @@ _ORDER = ("routes", "stream_routes", "global_rules", "consumers", "ssls", "servi
 """The order of deletes: gateways reject the delete of a record that another one refers to."""
 
 
-def replacement(wanted: Wanted, snapshot: Snapshot) -> list[JsonObject]:
-    """Return what happens to each record of 2.x: `act` replace, delete or keep, and `why`, in the order of requests."""
+Verdict = tuple[Literal["replace", "delete", "keep"], str]
+"""What happens to a record, and why."""
+
+
+class Replacement(NamedTuple):
+    """What happens to a record of 2.x, and why."""
+
+    key: RecordKey
+    act: Literal["replace", "delete", "keep"]
+    why: str
+
+
+def replacement(wanted: Wanted, snapshot: Snapshot) -> list[Replacement]:
+    """Return what happens to each record of 2.x, in the order of requests."""
     found = dict(_judged(wanted, snapshot))
     gone = {key for key, (act, _) in found.items() if act != "keep"}
     found |= _services(snapshot, gone)
     found |= _upstreams(snapshot, found)
     acts = ("replace", "delete", "keep")
     keys = sorted(found, key=lambda key: (acts.index(found[key][0]), _ORDER.index(key.kind), key))
-    return [_shown(key, snapshot, *found[key]) for key in keys]
+    return [Replacement(key, *found[key]) for key in keys]
 
 
-async def carry_out(backend: AdminClient, steps: list[JsonObject], wanted: Wanted, cluster: str) -> None:
+async def carry_out(backend: AdminClient, steps: Sequence[Replacement], wanted: Wanted, cluster: str) -> None:
     """Replace and delete records as planned.
 
     Raises:
         GatewayError: A request failed; those before it are done.
     """
-    keys = {act: [_key(step["record"]) for step in steps if step["act"] == act] for act in ("replace", "delete")}
-    for key in sorted(keys["replace"], key=lambda each: UPSERT_RANK[each.kind]):
+    replaced, deleted = ([step.key for step in steps if step.act == act] for act in ("replace", "delete"))
+    for key in sorted(replaced, key=lambda each: UPSERT_RANK[each.kind]):
         if (record := wanted.desired.get(key, cluster)) is not None:
             await backend.put(record)
-    for key in keys["delete"]:
+    for key in deleted:
         await _delete(backend, key)
+
+
+def shown(step: Replacement, snapshot: Snapshot) -> JsonObject:
+    """Return a step as an item of the document."""
+    body = snapshot.bodies[step.key]
+    owner, name = _object_of(body), body.get("name") or body.get("username") or ""
+    return {
+        "record": str(step.key),
+        "name": redact_text(str(name)),
+        "owner": str(owner) if owner else "",
+        "act": step.act,
+        "why": step.why,
+    }
 
 
 @retry(
@@ -64,7 +89,7 @@ async def _delete(backend: AdminClient, key: RecordKey) -> None:
     await backend.delete(key)
 
 
-def _judged(wanted: Wanted, snapshot: Snapshot) -> Iterator[tuple[RecordKey, tuple[str, str]]]:
+def _judged(wanted: Wanted, snapshot: Snapshot) -> Iterator[tuple[RecordKey, Verdict]]:
     """Yield the records of 2.x other than services and upstreams."""
     behind = _behind(wanted, snapshot)
     for key, body in snapshot.bodies.items():
@@ -96,7 +121,7 @@ def _behind(wanted: Wanted, snapshot: Snapshot) -> Mapping[ObjectKey, list[Recor
     return found
 
 
-def _overwriting(record: Record, wanted: Wanted, snapshot: Snapshot) -> tuple[str, str]:
+def _overwriting(record: Record, wanted: Wanted, snapshot: Snapshot) -> Verdict:
     if missing := _missing(record, snapshot):
         return "keep", f"its new version needs {missing[0]}, which is not written yet: start the controller first"
     return "replace", f"{wanted.owners[record.key]} needs a record with the same ID"
@@ -111,17 +136,14 @@ def _missing(record: Record, snapshot: Snapshot) -> list[RecordKey]:
     return sorted(ref for ref in record.refs if ref not in snapshot.bodies)
 
 
-def _services(snapshot: Snapshot, gone: Collection[RecordKey]) -> Iterator[tuple[RecordKey, tuple[str, str]]]:
+def _services(snapshot: Snapshot, gone: Collection[RecordKey]) -> Iterator[tuple[RecordKey, Verdict]]:
     used = {str(body.get("service_id")) for key, body in snapshot.bodies.items() if key not in gone}
     for key, body in _of_kind("services", snapshot):
         if _object_of(body) is not None:
-            act, why = ("keep", "a route that stays uses it") if key.id in used else ("delete", "no route uses it")
-            yield key, (act, why)
+            yield key, ("keep", "a route that stays uses it") if key.id in used else ("delete", "no route uses it")
 
 
-def _upstreams(
-    snapshot: Snapshot, found: Mapping[RecordKey, tuple[str, str]]
-) -> Iterator[tuple[RecordKey, tuple[str, str]]]:
+def _upstreams(snapshot: Snapshot, found: Mapping[RecordKey, Verdict]) -> Iterator[tuple[RecordKey, Verdict]]:
     acts = {key.id: found[key][0] for key, _ in _of_kind("services", snapshot) if key in found}
     for key, body in _of_kind("upstreams", snapshot):
         if act := acts.get(str(mapping_in(body.get("labels")).get(_SERVICE, key.id))):
@@ -151,21 +173,3 @@ def _rule_with(plugin: str, wanted: Wanted, snapshot: Snapshot) -> RecordKey | N
         if record is not None and plugin in mapping_in(record.body.get("plugins")):
             return key
     return None
-
-
-def _shown(key: RecordKey, snapshot: Snapshot, act: str, why: str) -> JsonObject:
-    body = snapshot.bodies[key]
-    owner, name = _object_of(body), body.get("name") or body.get("username") or ""
-    return {
-        "record": str(key),
-        "name": redact_text(str(name)),
-        "owner": str(owner) if owner else "",
-        "act": act,
-        "why": why,
-    }
-
-
-def _key(record: str) -> RecordKey:
-    kind, _, id_ = record.partition("/")
-    named: Any = kind
-    return RecordKey(named, id_)

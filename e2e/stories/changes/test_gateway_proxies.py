@@ -40,13 +40,18 @@ def of_class(manifest: Manifest, name: str) -> Manifest:
     return {**manifest, "spec": {**manifest["spec"], "ingressClassName": name}}
 
 
+def gateway_of_proxy() -> Manifest:
+    """Return a Gateway with the gateways of the GatewayProxy."""
+    found = gateway()
+    found["spec"]["infrastructure"] = {"parametersRef": REFERENCE}
+    return found
+
+
 def test_routes_go_to_the_gateways_of_their_gateway(stage: Stage) -> None:
     other = stage.another_gateway()
     stage.start()
     stage.serve()
-    to_other = gateway()
-    to_other["spec"]["infrastructure"] = {"parametersRef": REFERENCE}
-    stage.apply([CLASS, proxy(other), to_other, http_route(stage.host)])
+    stage.apply([CLASS, proxy(other), gateway_of_proxy(), http_route(stage.host)])
 
     through(other).until_status(200, stage.host)
     assert stage.traffic.send(stage.host).status == 404
@@ -60,10 +65,8 @@ def test_another_endpoint_of_a_proxy_is_used_when_the_first_one_is_gone(stage: S
     other = stage.another_gateway()
     stage.start()
     stage.serve()
-    to_other = gateway()
-    to_other["spec"]["infrastructure"] = {"parametersRef": REFERENCE}
     endpoints = ["http://127.0.0.1:1", f"http://{other.admin_address}"]
-    stage.apply([CLASS, proxy(other, endpoints=endpoints), to_other, http_route(stage.host)])
+    stage.apply([CLASS, proxy(other, endpoints=endpoints), gateway_of_proxy(), http_route(stage.host)])
     through(other).until_status(200, stage.host)
 
 
