@@ -24,8 +24,11 @@ from apisix_ingress.model.secrets.redaction import redact_text
 _MANAGER, _MANAGED_BY = "manager-by", "apisix-ingress-controller"
 _KIND, _NAMESPACE, _NAME = "k8s/kind", "k8s/namespace", "k8s/name"
 _SERVICE = "__ADC_UPSTREAM_SERVICE_ID"
-_ORDER = ("routes", "stream_routes", "global_rules", "consumers", "ssls", "services", "upstreams")
-"""The order of deletes: gateways reject the delete of a record that another one refers to."""
+_ORDER = (
+    *("routes", "stream_routes", "global_rules", "consumers", "consumer_groups"),
+    *("plugin_configs", "plugin_metadata", "services", "upstreams", "ssls"),
+)
+"""Every kind, in the order of deletes: gateways reject the delete of a record that another one refers to."""
 
 
 Verdict = tuple[Literal["replace", "delete", "keep"], str]
