@@ -91,7 +91,7 @@ class Desired:
             self._by_owner[owner] = after
         else:
             self._by_owner.pop(owner, None)
-        return Change(frozenset(dirty), frozenset(contested), Former(self._namespace_of(owner), before))
+        return Change(frozenset(dirty), frozenset(contested), Former(self._namespace_of(owner), {**after, **before}))
 
     def follow_ids(self, claimant: Claimant) -> Change:
         """Move the records of an owner that cannot publish again to the current ids of their names."""

@@ -113,8 +113,9 @@ class Story:
         rng, self.gateway.watches = self.rng, True
         self.gateway.faults = rng.choice([Faults(), FAULTS])
         for _ in range(rng.randint(2, 8)):
-            former = Former("", dict(self.wanted.records))
-            changed = self.wanted.replace(self._version())
+            version = self._version()
+            former = Former("", {**{record.key: record for record in version}, **self.wanted.records})
+            changed = self.wanted.replace(version)
             self.gateway.history.append(
                 f"edit: {[str(record.body.get('vars')) for record in self.wanted.records.values()]}"
             )

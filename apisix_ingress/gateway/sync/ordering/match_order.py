@@ -10,7 +10,7 @@ may lose both.
 
 If routes exchange their matches in a cycle, the most exposed one is written first: what guards a path is not lost. An
 edit that arrives during another one often causes a cycle. Only routes of one namespace wait for each other. A delete
-only waits for routes that its owner had as well, so that a mistake in one object does not keep the routes of another.
+only waits for routes that its owner had or has, so that a mistake in one object does not keep the routes of another.
 """
 
 from __future__ import annotations
