@@ -170,7 +170,7 @@ class Former:
 
     Attributes:
         namespace: Namespace of the owner; empty if it is cluster-scoped or unknown.
-        records: Its previous records by key, and those that it has instead: a route that replaces another one is new.
+        records: Its previous records by key, and the current ones: a route that replaces another one is new.
     """
 
     namespace: str = ""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 
 from e2e.attacks.gateway_api import route_of
-from e2e.attacks.installation import Tenants
+from e2e.attacks.installation import Tenants, hosts
 from e2e.cluster.client import Manifest, wait_until
 
 pytestmark = pytest.mark.usefixtures("gateway_kinds")
@@ -73,3 +74,24 @@ def test_requests_are_refused_if_the_service_does_not_respond(tenants: Tenants, 
         tenants.traffic.until_status(503, host)
     else:
         assert sorted("/__auth/" in str(each) for each in tenants.installation.routes(host)) == [True, True]
+
+
+def test_the_response_of_another_route_permits_nothing(tenants: Tenants, infra: str) -> None:
+    host = f"other.{tenants.domain}"
+    tenants.victim.service("auth", {"app": "web"})
+    item = guarded(infra, host, {})
+    (rule,) = item["spec"]["rules"]
+    admin = {**rule, "matches": [{"path": {"type": "PathPrefix", "value": "/admin"}}]}
+    item["spec"]["rules"] = [admin, {"backendRefs": rule["backendRefs"]}]
+    tenants.apply(item)
+    if not tenants.installation.runs_lua:
+        return
+    tenants.traffic.until_status(200, host, "/admin")
+
+    gateway = tenants.installation.gateway
+    own = [(key, each) for key, each in gateway.records("routes").items() if host in hosts(each)]
+    (asked,) = (key for key, each in own if str(each.get("uri")).startswith("/__auth/"))
+    httpx.delete(f"{gateway.admin_url}/routes/{asked}", headers={"X-API-KEY": gateway.admin_key}, trust_env=False)
+
+    tenants.traffic.until_status(403, host, "/admin")
+    assert tenants.traffic.send(host, "/").status == 200

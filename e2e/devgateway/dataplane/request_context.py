@@ -150,6 +150,7 @@ class Context:
             "http_host": self.host_header,
             "host": self.host,
             "remote_addr": self.remote_addr,
+            "realip_remote_addr": self.request.peer,
             "request_method": self.request.method,
             "method": self.request.method,
             "scheme": self.scheme,

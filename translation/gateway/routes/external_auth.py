@@ -68,7 +68,8 @@ def auth_plugins(
         "regex_uri": [f"^{escaped_literal(own)}(/.*)$", f"{prefix}$1"],
         "headers": {"remove": [MARK]},
     }
-    add_route(draft, f"{name}_auth", own, of_hosts, target.upstream_id, {"proxy-rewrite": rewrite})
+    plugins = {"proxy-rewrite": rewrite, "response-rewrite": {"headers": {"set": {MARK: own}}}}
+    add_route(draft, f"{name}_auth", own, of_hosts, target.upstream_id, plugins)
     return attached([Function(ASK, {"external": _values(auth, f"{draft.options.loopback}{own}", draft)})])
 
 

@@ -1,12 +1,13 @@
 """Paths of a gateway for its own requests: copies, and questions to a service that must permit a request.
 
 Such a request gets the endpoints and settings of its backend like any other one. The address at which a gateway reaches
-itself is `gateway_api.loopback`.
+itself is `gateway_api.loopback`. These paths are for connections from it: a gateway may take the address of a client
+from X-Forwarded-For, which copies have as well.
 """
 
 from __future__ import annotations
 
-import zlib
+from hashlib import sha256
 from typing import Any
 
 from translation.core.builder import Builder
@@ -16,7 +17,7 @@ _PRIORITY = 2**31 - 1
 
 def own_path(prefix: str, name: str) -> str:
     """Return the path of the gateway's requests for a route record with this name."""
-    return f"{prefix}/{zlib.crc32(name.encode()):08x}"
+    return f"{prefix}/{sha256(name.encode()).hexdigest()[:16]}"
 
 
 def add_route(
@@ -35,7 +36,7 @@ def add_route(
     body = draft.new_body("routes", name) | hosts
     body |= {
         "uri": f"{path}/*",
-        "vars": [["remote_addr", "==", "127.0.0.1"]],
+        "vars": [["realip_remote_addr", "==", "127.0.0.1"]],
         "priority": _PRIORITY,
         "upstream_id": upstream_id,
         "plugins": plugins,

@@ -11,7 +11,10 @@ from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.own_requests import OWN_REQUESTS
 
 MARK = "x-apisix-auth"
-"""Header of the requests to the service: the gateway must not ask about them in turn, which would never end."""
+"""Header of the requests to the service: the gateway must not ask about them in turn, which would never end.
+
+The response has it too, with the gateway's path for these requests: that of another route permits nothing.
+"""
 
 MOST_BYTES = 64 * 2**10
 """Bytes of a response of the service that a client may get; of a longer one it gets the status and the headers."""
@@ -50,13 +53,18 @@ local function asked(want, ctx, body)
     local client = new_client()
     client:set_timeouts(5000, 60000, 60000)
     local scheme, host, port = unpack(client:parse_uri(want.base) or {{}})
+    local own = want.uri:sub(#want.base + 1)
     local is_connected, err = client:connect({{scheme = scheme, host = host, port = port, ssl_verify = false}})
     if not is_connected then return nil, err end
     local mark = uri:find("?", 1, true)
     local answer, failure = client:request({{
         method = ctx.var.request_method, headers = headers, body = body,
-        path = want.uri:sub(#want.base + 1) .. uri:sub(1, mark and mark - 1), query = mark and uri:sub(mark + 1),
+        path = own .. uri:sub(1, mark and mark - 1), query = mark and uri:sub(mark + 1),
     }})
+    if answer and answer.headers["{MARK}"] ~= own then
+        client:close()
+        return nil, "the gateway has no route to the service"
+    end
     return answer, failure, client
 end
 local function refused(answer, text)

@@ -13,7 +13,7 @@ from apisix_ingress.state.world import World
 from tests.unit.translation.gateway.objects import CLASS, gateway, of_parents, route, rule
 from tests.unit.translation.objects import OPTIONS, make, service
 from tests.unit.translation.settling import bodies, settle
-from translation.nginx.functions.external_auth import ASK
+from translation.nginx.functions.external_auth import ASK, MARK
 from translation.plugins.exposure import exposure
 
 ON = replace(OPTIONS, gateway_experimental=True)
@@ -59,8 +59,10 @@ def test_a_request_is_asked_about_through_a_path_of_the_gateway(options: Any) ->
     }
     assert asking["upstream_id"] != asked["upstream_id"]
     assert asked["hosts"] == asking["hosts"] == ["a.test"]
-    assert asked["vars"] == [["remote_addr", "==", "127.0.0.1"]]
+    assert asked["vars"] == [["realip_remote_addr", "==", "127.0.0.1"]]
     assert asked["plugins"]["proxy-rewrite"]["regex_uri"][1] == "/check$$1$1"
+    # The function permits a request only if the response has this header: another route did not ask the service.
+    assert asked["plugins"]["response-rewrite"] == {"headers": {"set": {MARK: path}}}
 
 
 def test_the_record_that_asks_guards_its_path() -> None:
