@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import nginx_hosts
 from apisix_ingress.model.objects import ConfigMap, CustomObject, IngressClass
+from apisix_ingress.model.secrets.redaction import redact_text
+from apisix_ingress.model.secrets.texts import without_arguments
+from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
@@ -228,7 +231,8 @@ def _ingress(
     read: Collection[str],
     rejected: Mapping[ObjectKey, tuple[str, ...]],
 ) -> IngressReport:
-    findings = tuple(findings_of(item, view, options, nginx))
+    found = tuple(findings_of(item, view, options, nginx))
+    findings = tuple(replace(each, value=_shown(each.value, each.annotation in SNIPPETS)) for each in found)
     builder = Builder(item.meta, view, options)
     source, spec = source_of(item, view, options, nginx), parsed(item, view, options, nginx).spec
     closed = [each for each in closings(source, builder, nginx) if _is_known(each, read)] if source else []
@@ -236,20 +240,26 @@ def _ingress(
     by_gateway = (("spec.rules", why) for why in rejected.get(item.meta.key, ()))
     refused = (*refusals(item, builder, nginx), *stricter, *by_gateway)
     levels: list[Level] = [finding.verdict.level for finding in findings]
-    snippets = ((finding.annotation, finding.value) for finding in findings if finding.annotation in SNIPPETS)
+    snippets = ((finding.annotation, finding.value) for finding in found if finding.annotation in SNIPPETS)
     scope = Scope(_known_variables(item), _hosts(item), _paths(item))
+    replaced = (line for name, text in snippets for line in suggestions(name, text, scope))
     return IngressReport(
         item.meta.key,
         "refused" if refused else _worst(levels),
         findings,
-        refused,
-        tuple(dict.fromkeys(line for name, text in snippets for line in suggestions(name, text, scope))),
+        tuple((path, redact_text(why)) for path, why in refused),
+        tuple(dict.fromkeys(_shown(line, True) for line in replaced)),
         (
             *(f"{each.annotation}: {each.why}, as with ingress-nginx" for each in closed if each.as_nginx),
             *dict.fromkeys(_missing(item.meta.namespace, spec, view, read)),
             *(without_main(source, builder, nginx) if source else ()),
         ),
     )
+
+
+def _shown(text: str, is_snippet: bool) -> str:
+    """Return a text of an Ingress without credentials: the report is written to be shared."""
+    return redact_text(without_arguments(text, REDACTED) if is_snippet else text)
 
 
 def _known_variables(item: CustomObject) -> dict[str, str]:

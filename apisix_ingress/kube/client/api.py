@@ -29,7 +29,7 @@ from apisix_ingress.kube.client.credentials import find_credentials
 from apisix_ingress.kube.client.discovery import Discovery
 from apisix_ingress.kube.client.json_depth import cut
 from apisix_ingress.kube.client.line_splitter import LineSplitter
-from apisix_ingress.kube.client.requests import Request, Transport
+from apisix_ingress.kube.client.requests import Request, Transport, read
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 
@@ -41,6 +41,8 @@ CUT_OFF = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, Connecti
 REQUEST_SECONDS = 10.0
 LIST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
+LARGEST_EVENT = 64 * 2**20
+"""Bytes of an event of a watch: an object, the text of which is escaped."""
 
 NO_VERSIONS = ("", "0")
 """resourceVersions that mean "any version": a watch that starts at one of them misses deletes."""
@@ -240,6 +242,8 @@ class KubeApi:
             async for chunk in response.content.iter_any():
                 for line in splitter.feed(chunk):
                     yield line
+                if splitter.pending > LARGEST_EVENT:
+                    raise KubeUnavailable(f"{where}: an event is larger than {LARGEST_EVENT // 2**20} MiB")
         if splitter.pending:
             raise KubeUnavailable(f"{where}: the stream ended in the middle of an event")
 
@@ -275,7 +279,7 @@ class KubeApi:
 
     async def _raise_for(self, response: aiohttp.ClientResponse, where: str) -> None:
         if response.status >= 300:
-            raise error_of(response.status, await response.read(), where, response.headers.get("Retry-After"))
+            raise error_of(response.status, await read(response), where, response.headers.get("Retry-After"))
 
     @contextmanager
     def _mapped(self, where: str) -> Iterator[None]:

@@ -17,6 +17,7 @@ from apisix_ingress.errors import (
     KubeNotFound,
     KubeUnavailable,
 )
+from apisix_ingress.kube.client.requests import TooLarge
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.runtime.connection_errors import unreachable
 
@@ -61,6 +62,8 @@ def explain(error: Exception) -> str:
     if reason := unreachable(error, "the CA certificate of the credentials"):
         return reason
     match error:
+        case TooLarge():
+            return str(error)
         case ssl.SSLCertVerificationError():
             return f"the server's certificate is not valid ({error.verify_message}): check the CA certificate"
         case aiohttp.ClientSSLError() | ssl.SSLError():

@@ -14,6 +14,8 @@ class LineSplitter:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self.pending = 0
+        """Bytes of the incomplete line. At the end of a stream, a line was cut off unless this is 0."""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the lines that this chunk completes, without line ends; skip empty lines."""
@@ -22,12 +24,9 @@ class LineSplitter:
             self._parts.append(piece)
             line = b"".join(self._parts).rstrip(b"\r")
             self._parts.clear()
+            self.pending = 0
             if line:
                 yield line
         if rest:
             self._parts.append(rest)
-
-    @property
-    def pending(self) -> bool:
-        """Whether a line is incomplete. At the end of a stream this means that the line was cut off."""
-        return bool(self._parts)
+            self.pending += len(rest)

@@ -33,6 +33,8 @@ REREAD_SECONDS = 60.0
 """How often the files are read even if they look unchanged."""
 RETRY_SECONDS = 5.0
 """Delay before a failed read is repeated."""
+LARGEST = 512 * 2**20
+"""Bytes of a response: a page of objects of 1 MB each."""
 _HEADERS = {
     "Accept": "application/json",
     # Compression costs the API server more than a local network gains.
@@ -60,6 +62,26 @@ class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class TooLarge(aiohttp.ClientError):
+    """A response is larger than `LARGEST`."""
+
+
+async def read(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of a response.
+
+    Raises:
+        TooLarge: It is too large to be a page of objects.
+        aiohttp.ClientError, TimeoutError: It did not arrive completely.
+    """
+    parts, total = list[bytes](), 0
+    async for chunk in response.content.iter_any():
+        parts.append(chunk)
+        total += len(chunk)
+        if total > LARGEST:
+            raise TooLarge(f"the response is larger than {LARGEST // 2**20} MiB")
+    return b"".join(parts)
 
 
 class _Options(TypedDict, total=False):
@@ -95,7 +117,7 @@ class _Client:
         """Send a request and read its response."""
         response = await self.open(access, request)
         try:
-            return Reply(response.status, response.headers, await response.read())
+            return Reply(response.status, response.headers, await read(response))
         finally:
             finish(response)
 

@@ -101,6 +101,34 @@ def without_header(text: str, mark: str) -> str:
     return _HEADER.sub(lambda found: _header(found, mark), text) if ":" in text else text
 
 
+def without_arguments(text: str, mark: str) -> str:
+    """Return directives of nginx, or JSON, with `mark` for each word after the name of a secret header or variable.
+
+    The first word of a directive is no such name: `auth_basic` is followed by a realm.
+    """
+    name, starts = "", True
+
+    def shown(found: Match) -> str:
+        nonlocal name, starts
+        word, before = found[0], name
+        is_quoted = word[0] in "\"'"
+        plain = word[1:-1] if is_quoted and len(word) > 1 else word
+        name = "" if word in _ENDS or (starts and not is_quoted) else plain.strip("$(")
+        starts = word in _ENDS
+        if before and not starts and not plain.startswith("$") and suggests_secret(before):
+            return f"{word[0]}{mark}{word[0]}" if is_quoted else mark
+        if is_quoted and ":" in plain:
+            name = ""
+            return f"{word[0]}{without_header(plain, mark)}{word[0]}"
+        return word
+
+    return _WORD.sub(shown, text)
+
+
+_WORD = TextPattern(r"""(?s)"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;{}"',:=]+|[;{}\n]""")
+_ENDS = frozenset(";{}\n")
+
+
 def _without_parameters(text: str, mark: str) -> Iterator[str]:
     """Yield a text in pieces; a value may itself be a URL with parameters."""
     copied, at = 0, 0

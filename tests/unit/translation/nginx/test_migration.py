@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 from dataclasses import replace
@@ -278,3 +279,27 @@ def test_the_report_on_300_realistic_ingresses_is_short() -> None:
     lines = list(text_lines(report(*objects)))
 
     assert len(lines) < 200
+
+
+def test_a_report_contains_no_credentials_of_snippets_and_urls() -> None:
+    snippet = """proxy_set_header Authorization "Basic czNjcjN0czNjcjN0";
+proxy_set_header X-Api-Key s3cr3t;
+proxy_set_header X-Plain shown;
+proxy_set_header X-Token $http_x_token;
+set $password 's3cr3t';
+more_set_headers "X-Auth-Token: s3cr3t" "X-Other: shown";
+location /x { proxy_set_header Cookie "session=\\"s3cr3t"; return 200 "shown"; }
+proxy_pass http://user:s3cr3t@backend/;
+"""
+    got = report(
+        ingress("snippets", ("/a", "Prefix"), configuration_snippet=snippet, server_snippet=snippet),
+        ingress("urls", ("/b", "Prefix"), auth_url="https://u:s3cr3t@auth.test/?token=s3cr3t"),
+        ingress("invalid", ("/c", "Prefix"), mirror_target="https://u:s3cr3t@x/?token=s3cr3t"),
+    )
+
+    texts = ["\n".join(lines(got)) for lines in (text_lines, markdown_lines)]
+    outputs = [json.dumps(as_json(got)), *texts, migration_page(got)]
+
+    assert [text for text in outputs if "s3cr3t" in text or "czNjcjN0" in text] == []
+    assert "proxy_set_header X-Token $http_x_token;" in outputs[1]
+    assert "proxy_set_header X-Plain shown;" in outputs[1]

@@ -17,6 +17,7 @@ from apisix_ingress.errors import (
     KubeNotFound,
     KubeUnavailable,
 )
+from apisix_ingress.kube.client import requests
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.client.api_errors import error_of
 from apisix_ingress.kube.client.credentials import InCluster
@@ -171,6 +172,16 @@ async def test_an_invalid_response_means_unavailable(
     with pytest.raises(KubeUnavailable, match=want):
         # Only a hanging request must time out, even on a busy machine.
         await api.patch(f"{LEASES}/leader", {}, timeout=0.2 if fault.hang else 30.0)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_response_that_is_too_large_is_not_read_completely(
+    api: KubeApi, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(requests, "LARGEST", 2**20)
+    server.faults.append(Fault(status=status, body=" " * (2**20 + 1)))
+    with pytest.raises(KubeUnavailable, match="GET /version: the response is larger than 1 MiB"):
+        await api.get("/version")
 
 
 async def test_an_api_server_that_is_not_there_is_named(tmp_path: Path, server: FakeApiServer) -> None:

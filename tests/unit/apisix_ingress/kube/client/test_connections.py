@@ -11,6 +11,7 @@ import trustme
 from aiohttp import web
 
 from apisix_ingress.errors import KubeUnavailable, KubeUnreachable
+from apisix_ingress.kube.client import api as api_module
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.client.api_errors import error_of
 from apisix_ingress.kube.client.line_splitter import LineSplitter
@@ -84,6 +85,19 @@ async def test_a_watch_that_ends_inside_an_event_yields_no_event(server: FakeApi
         with pytest.raises(KubeUnavailable, match="the stream ended in the middle of an event"):
             await watch(api)
     assert got == [b'{"type":"ADDED"}']
+
+
+async def test_a_watch_ends_at_an_event_that_is_too_large(
+    server: FakeApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_module, "LARGEST_EVENT", 2**20)
+    server.faults.append(Fault("watch", "services", status=200, body="x" * (2**20 + 1)))
+    async with (
+        await KubeApi.connect(str(server.kubeconfig(tmp_path / "k"))) as api,
+        api.watch("/api/v1/services", version="1", seconds=5, margin=5.0) as lines,
+    ):
+        with pytest.raises(KubeUnavailable, match="an event is larger than 1 MiB"):
+            await anext(aiter(lines))
 
 
 async def test_a_watch_that_is_cut_off_leaves_nothing_to_the_garbage_collector(

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from apisix_ingress.kube.client.line_splitter import LineSplitter
 
 
-def split(*chunks: bytes) -> tuple[list[bytes], bool]:
+def split(*chunks: bytes) -> tuple[list[bytes], int]:
     splitter = LineSplitter()
     lines = [line for chunk in chunks for line in splitter.feed(chunk)]
     return lines, splitter.pending
 
 
 def test_lines_are_joined_over_chunks() -> None:
-    assert split(b"a", b"b\nc\r\n\n", b"d") == ([b"ab", b"c"], True)
+    assert split(b"a", b"b\nc\r\n\n", b"d") == ([b"ab", b"c"], 1)
 
 
 def test_a_stream_that_ends_after_a_line_leaves_no_remainder() -> None:
-    assert split(b"a\n", b"b\n") == ([b"a", b"b"], False)
+    assert split(b"a\n", b"b\n") == ([b"a", b"b"], 0)
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from apisix_ingress.model.formats.patterns import GuardedPattern
 from apisix_ingress.model.secrets import texts
-from apisix_ingress.model.secrets.texts import without_credentials, without_header
+from apisix_ingress.model.secrets.texts import without_arguments, without_credentials, without_header
 
 MARK = "[x]"
 PIECES = [
@@ -69,6 +69,22 @@ def test_credential_is_removed_and_the_rest_stays(text: str, want: str) -> None:
 def test_line_that_is_a_header_loses_its_value() -> None:
     text = "Host: a.example\nX-Api-Token: b c\r\nspec.x: c\nno header token: d"
     assert without_header(text, MARK) == "Host: a.example\nX-Api-Token: [x]\nspec.x: c\nno header token: d"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("proxy_set_header X-Api-Key a;", "proxy_set_header X-Api-Key [x];"),
+        ('auth_basic \'Realm\'; set $token "a b\\"c";', "auth_basic 'Realm'; set $token \"[x]\";"),
+        ("more_set_headers 'X-Token: a' 'X-Other: b';", "more_set_headers 'X-Token: [x]' 'X-Other: b';"),
+        ('{"headers": {"set": {"X-Token": "a", "X": "b"}}}', '{"headers": {"set": {"X-Token": "[x]", "X": "b"}}}'),
+        ("proxy_set_header X-Token $http_x_token;", "proxy_set_header X-Token $http_x_token;"),
+        ("proxy_hide_header X-Token;\nreturn 200;", "proxy_hide_header X-Token;\nreturn 200;"),
+        ("proxy_set_header X-Token", "proxy_set_header X-Token"),
+    ],
+)
+def test_word_after_the_name_of_a_secret_is_removed(text: str, want: str) -> None:
+    assert without_arguments(text, MARK) == want
 
 
 @given(st.lists(st.sampled_from([*PIECES, *LINES]), max_size=8).map("".join), st.sampled_from(["?", "&", "#"]))
