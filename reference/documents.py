@@ -84,6 +84,7 @@ class Diff(_Model):
     counts: dict[str, int]
     unchanged: int
     notes: list[str]
+    elsewhere: list[Diff] = Field(default=[], description="The other gateway clusters that were compared.")
 
 
 class GatewayRecord(_Model):

@@ -8,6 +8,8 @@ from translation.core.context import Context
 from translation.core.text_checks import check_text
 
 PREFIX = "k8s.apisix.apache.org/"
+FOREIGN = ("nginx.ingress.kubernetes.io/", "nginx.org/", "nginx.com/", "haproxy.org/", "traefik.ingress.kubernetes.io/")
+"""Prefixes of other controllers, whose annotations are often copied with an Ingress."""
 _MOST_DIGITS = 18
 """The largest integer that every JSON parser preserves."""
 

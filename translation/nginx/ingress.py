@@ -11,6 +11,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.host_claims import aliases_of
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
+from translation.annotations.reader import FOREIGN
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
@@ -23,7 +24,7 @@ from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
 from translation.nginx.sources import Source, read_config, source_of, sources_of_service, why_refused
 from translation.nginx.tables.annotations import TABLE
 from translation.nginx.tables.findings import UNKNOWN, Finding, judged
-from translation.nginx.tables.verdicts import approximate
+from translation.nginx.tables.verdicts import approximate, no_effect
 
 _BY_TLS = ("HTTPS", "GRPCS")
 _PROTOCOLS = (
@@ -32,6 +33,8 @@ _PROTOCOLS = (
 )
 _OTHERS = 32
 """Ingresses of a Service whose protocols are compared: thousands may name it."""
+
+_FOREIGN = no_effect("ingress-nginx ignores this annotation of another controller; remove it.")
 
 REFUSED = "NginxNotServed"
 DIFFERS = "NginxDiffers"
@@ -83,6 +86,9 @@ def findings_of(item: CustomObject, view: View, options: Options, nginx: NginxOp
     for finding in judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict):
         other = _other_protocol(item, finding, view, options, nginx)
         yield replace(finding, verdict=approximate(_PROTOCOLS.format(other))) if other else finding
+    for name, value in sorted(item.meta.annotations.items()):
+        if name.startswith(FOREIGN) and not name.startswith(f"{nginx.prefix}/"):
+            yield Finding(name, value, _FOREIGN)
 
 
 def _other_protocol(
@@ -138,8 +144,9 @@ def _foreign_hosts(item: CustomObject, builder: Builder) -> None:
 
 
 def annotation_path(nginx: NginxOptions, annotation: str) -> str:
-    """Return the path of an annotation in the object."""
-    return f"metadata.annotations[{nginx.prefix}/{annotation}]"
+    """Return the path of an annotation in the object; one of another controller is given with its prefix."""
+    name = annotation if annotation.startswith(FOREIGN) else f"{nginx.prefix}/{annotation}"
+    return f"metadata.annotations[{name}]"
 
 
 def _closed(findings: tuple[Finding, ...], nginx: NginxOptions) -> Iterator[tuple[str, str]]:

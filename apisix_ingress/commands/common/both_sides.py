@@ -1,12 +1,14 @@
 """The two sides that commands compare: the desired records, and those of a gateway cluster.
 
-Importing it is expensive: commands do so when they run. Problems of objects go to stderr, whatever the command prints.
+Importing it is expensive: commands do so when they run. By default, problems of objects go to stderr, whatever the
+command prints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from apisix_ingress.commands.common.manifests import load_whole, read_whole_manifests
 from apisix_ingress.commands.common.output import print_stderr
@@ -27,6 +29,8 @@ from apisix_ingress.state.world import World
 from apisix_ingress.wiring.clusters import ledger_name
 from apisix_ingress.wiring.options import translation_options
 
+Reporter: TypeAlias = Callable[[Iterable[str]], None]
+
 
 async def both_sides(
     paths: Sequence[str],
@@ -35,6 +39,7 @@ async def both_sides(
     step: Step = lambda what: None,
     *,
     whole: bool = True,
+    report: Reporter = print_stderr,
 ) -> tuple[Wanted, Snapshot]:
     """Return the desired records, of manifests or else of the API server; and the records of a gateway cluster.
 
@@ -44,6 +49,7 @@ async def both_sides(
         cluster: Name of the gateway cluster; empty: the first.
         step: Receives a description of the current step.
         whole: Whether the manifests are all objects; otherwise they are laid over the objects of the API server.
+        report: Gets the problems of objects, as lines.
 
     Raises:
         ConfigError: A setting is invalid, or no cluster has the name.
@@ -51,10 +57,12 @@ async def both_sides(
     """
     name = settings.clusters[find_cluster(settings, cluster)].name
     step("reading objects")
-    if paths:
-        wanted, world = wanted_by_files(paths, settings) if whole else await wanted_with_files(paths, settings, name)
+    if not paths:
+        wanted, world = await _wanted_by_api(settings, name, report)
+    elif whole:
+        wanted, world = _wanted_by_files(paths, settings, report)
     else:
-        wanted, world = await wanted_by_api(settings, name)
+        wanted, world = await _wanted_with_files(paths, settings, name, report)
     step(f"reading gateway cluster {name}")
     snapshot = await read_snapshot(settings, name, wanted.desired)
     listing = snapshot.listing(wanted.ledger or ())
@@ -64,39 +72,41 @@ async def both_sides(
     return wanted, snapshot
 
 
-def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, World]:
-    """Return the records of manifests; print their problems to stderr.
+def _wanted_by_files(paths: Sequence[str], settings: Settings, report: Reporter) -> tuple[Wanted, World]:
+    """Return the records of manifests; report their problems.
 
     Raises:
         ConfigError: A file is missing or cannot be read.
     """
     found = read_whole_manifests(paths, settings)
-    print_stderr([*found.warnings(), *found.problems()])
+    report([*found.warnings(), *found.problems()])
     return Wanted(found.outcome.wanted, found.outcome.owners), found.outcome.world
 
 
-async def wanted_with_files(paths: Sequence[str], settings: Settings, cluster: str) -> tuple[Wanted, World]:
+async def _wanted_with_files(
+    paths: Sequence[str], settings: Settings, cluster: str, report: Reporter
+) -> tuple[Wanted, World]:
     """Return the records of an API server's objects as they would be with the manifests applied.
 
     Without credentials, the manifests alone are translated, and records of other objects are not compared. Problems
-    of objects in the manifests go to stderr.
+    of objects in the manifests are reported.
 
     Raises:
         ConfigError: A file cannot be read, or the credentials are malformed.
-        KubeError: As for `wanted_by_api`.
+        KubeError: As for `_wanted_by_api`.
     """
     loaded = load_whole(paths)
     given = frozenset(item.meta.key for item in loaded.objects)
     is_alone = False
     try:
-        live, ledger = await _live_objects(settings, cluster)
+        live, ledger = await _live_objects(settings, cluster, report)
     except NoCredentials:
         if settings.kubernetes.context:
             raise
         live, ledger, is_alone = [], None, True
     outcome = settle(overlaid(live, loaded.objects), translation_options(settings))
     shown = outcome if is_alone else _of_objects(outcome, given)
-    print_stderr([*warnings(shown, loaded), *complaints(shown, loaded)])
+    report([*warnings(shown, loaded), *complaints(shown, loaded)])
     known = given if is_alone else None
     return Wanted(outcome.wanted, outcome.owners, ledger, known, None if is_alone else given), outcome.world
 
@@ -110,13 +120,15 @@ def _of_objects(outcome: Outcome, keys: Collection[ObjectKey]) -> Outcome:
     )
 
 
-async def _live_objects(settings: Settings, cluster: str) -> tuple[list[KubeObject], frozenset[RecordKey] | None]:
+async def _live_objects(
+    settings: Settings, cluster: str, report: Reporter
+) -> tuple[list[KubeObject], frozenset[RecordKey] | None]:
     async with await KubeApi.connect(settings.kubernetes.kubeconfig, settings.kubernetes.context) as api:
-        inventory, ledger = await _read(api, settings, cluster)
+        inventory, ledger = await _read(api, settings, cluster, report)
     return [item for store in inventory.world.stores.values() for item in store.values()], ledger
 
 
-async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World]:
+async def _wanted_by_api(settings: Settings, cluster: str, report: Reporter) -> tuple[Wanted, World]:
     """Return the records of an API server's objects, and the records in its ledger.
 
     Raises:
@@ -124,20 +136,22 @@ async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World
         KubeError: It did not respond, or does not show everything: missing objects would look like deletes.
     """
     async with await KubeApi.connect(settings.kubernetes.kubeconfig, settings.kubernetes.context) as api:
-        inventory, ledger = await _read(api, settings, cluster)
-    reports = inventory.world.reports.items()
-    print_stderr(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
+        inventory, ledger = await _read(api, settings, cluster, report)
+    reports = sorted(inventory.world.reports.items())
+    report(f"{each.severity}: {owner}: {each}" for owner, found in reports for each in found.problems)
     return Wanted(inventory.world.desired, _owners(inventory.world), ledger), inventory.world
 
 
-async def _read(api: KubeApi, settings: Settings, cluster: str) -> tuple[Inventory, frozenset[RecordKey] | None]:
+async def _read(
+    api: KubeApi, settings: Settings, cluster: str, report: Reporter
+) -> tuple[Inventory, frozenset[RecordKey] | None]:
     """Return all objects, and the records in the ledger of a gateway cluster."""
     inventory = await take_inventory(api, settings)
     ledger_at = _ledger_name(settings, cluster, inventory.moved.get(cluster))
     if inventory.unread:
         kind, why = min(inventory.unread.items())
         raise KubeUnavailable(f"{kind}: {why}: the comparison requires all objects")
-    return inventory, await _ledger(api, settings, ledger_at)
+    return inventory, await _ledger(api, settings, ledger_at, report)
 
 
 def _owners(world: World) -> dict[RecordKey, ObjectKey]:
@@ -159,10 +173,10 @@ def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -
     return ledger_name(cluster, moved.url, home="")
 
 
-async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[RecordKey] | None:
+async def _ledger(api: KubeApi, settings: Settings, cluster: str, report: Reporter) -> frozenset[RecordKey] | None:
     namespace = own_namespace(settings.kubernetes, api)
     try:
         return await ConfigMapLedger(api, namespace, settings.kubernetes.controller_name).keys(cluster)
     except KubeError as error:
-        print_stderr([f"warning: cannot read the ledger in namespace {namespace}: {error}"])
+        report([f"warning: cannot read the ledger in namespace {namespace}: {error}"])
         return None

@@ -48,6 +48,7 @@ ManifestsOption = Annotated[
     Option("--filename", "-f", metavar="PATH", help="Manifests, a file or a folder; - is stdin."),
 ]
 ClusterOption = Annotated[str, Option("--cluster", metavar="NAME", help="Gateway cluster; by default the first.")]
+EveryClusterOption = Annotated[str, Option("--cluster", metavar="NAME", help="Gateway cluster; by default every one.")]
 ApplyOption = Annotated[bool, Option("--apply", help="Write; without it, only print what would be written.")]
 KubeconfigOption = Annotated[str | None, Option(metavar="FILE", help="Kubeconfig file.")]
 

@@ -1,29 +1,30 @@
-"""`diff`: what a sync would create, update and delete in a gateway cluster."""
+"""`diff`: what a sync would create, update and delete in each gateway cluster."""
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
+    EXIT_ERROR,
     EXIT_FOUND,
-    ClusterOption,
+    EveryClusterOption,
     ManifestsOption,
     one_of,
     print_report_json,
+    print_stderr,
 )
 from apisix_ingress.commands.common.setup import print_painted
+from apisix_ingress.errors import GatewayError
 from apisix_ingress.model.formats.markdown import fence_of, literal
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.diagnostics.collect.live_records import Snapshot
-    from apisix_ingress.diagnostics.reports.diff import Wanted
     from apisix_ingress.model.json import JsonObject
 
 _RED = ("delete", "hold", "refuse", "reject")
@@ -55,19 +56,19 @@ StatOption = Annotated[bool, Option("--stat", help="Only counts and names, witho
 @connects(controller=False)
 def diff(
     filename: ManifestsOption = None,
-    cluster: ClusterOption = "",
+    cluster: EveryClusterOption = "",
     prune: PruneOption = False,
     stat: StatOption = False,
     output: FormatOption = "text",
     *,
     connection: Connection,
 ) -> None:
-    """Show what a sync would write to a gateway.
+    """Show what a sync would write to each gateway cluster, or to the one in --cluster.
 
     Objects come from the API server; manifests show what would change if they were applied to it. With --prune, the
     manifests are all objects, and the API server is not read. Nothing is written; secrets are masked.
 
-    Exit 0 if nothing would be written, 1 if something would, 2 on an error.
+    Exit 0 if nothing would be written, 1 if something would, 2 on an error or if a gateway cluster does not respond.
 
     Examples:
         apisix-ingress diff -f manifests/ --config config.yaml
@@ -78,27 +79,60 @@ def diff(
     from apisix_ingress.commands.common.both_sides import both_sides
     from apisix_ingress.diagnostics.collect.rejections import with_rejections
     from apisix_ingress.diagnostics.reports.diff import difference
-    from apisix_ingress.model.secrets.redaction import escape
 
     settings = connection.settings()
+    names = [cluster] if cluster else [each.name for each in settings.clusters]
+    report = _once()
 
-    async def read(step: Step) -> tuple[Wanted, Snapshot]:
-        wanted, snapshot = await both_sides(filename or (), settings, cluster, step, whole=prune)
-        step("asking the gateway whether it would accept the records")
-        return wanted, await with_rejections(wanted, snapshot, settings)
+    async def read(step: Step) -> list[JsonObject | GatewayError]:
+        return [await compared(name, step) for name in names]
 
-    document = difference(*connection.run(read))
-    if not cluster and len(settings.clusters) > 1:
-        others = ", ".join(each.name for each in settings.clusters if each.name != document["cluster"])
-        document["notes"].append(f"only gateway cluster {document['cluster']} was compared; others: --cluster {others}")
+    async def compared(name: str, step: Step) -> JsonObject | GatewayError:
+        try:
+            wanted, snapshot = await both_sides(filename or (), settings, name, step, whole=prune, report=report)
+            step(f"asking gateway cluster {name} whether it would accept the records")
+            return difference(wanted, await with_rejections(wanted, snapshot, settings))
+        except GatewayError as error:
+            return error
+
+    found = connection.run(read)
+    failed = [each for each in found if isinstance(each, GatewayError)]
+    documents = [each for each in found if not isinstance(each, GatewayError)]
+    if not documents:
+        raise failed[0]
+    _print(documents, output, stat=stat)
+    print_stderr(f"error: {each}" for each in failed)
+    if failed:
+        raise SystemExit(EXIT_ERROR)
+    changes = (change for document in documents for change in document["changes"])
+    raise SystemExit(EXIT_FOUND if any(change["act"] != "keep" for change in changes) else 0)
+
+
+def _once() -> Callable[[Iterable[str]], None]:
+    """Return a function that prints lines to stderr, each once: objects have the same problems for every cluster."""
+    shown: set[str] = set()
+
+    def report(lines: Iterable[str]) -> None:
+        new = [line for line in dict.fromkeys(lines) if line not in shown]
+        shown.update(new)
+        print_stderr(new)
+
+    return report
+
+
+def _print(documents: Sequence[JsonObject], output: str, *, stat: bool) -> None:
+    """Print one document for each gateway cluster; in JSON, the first contains the others."""
+    from apisix_ingress.model.secrets.redaction import escape
+
     match output:
         case "json":
-            print_report_json(without_bodies(document) if stat else document)
+            first, *others = map(without_bodies, documents) if stat else documents
+            print_report_json({**first, "elsewhere": others})
         case "markdown":
-            print("\n".join(escape(line) for line in markdown_lines(document, stat=stat)))
+            print("\n\n".join("\n".join(map(escape, markdown_lines(each, stat=stat))) for each in documents))
         case _:
-            print_painted(stat_lines(document) if stat else lines(document))
-    raise SystemExit(EXIT_FOUND if any(change["act"] != "keep" for change in document["changes"]) else 0)
+            for each in documents:
+                print_painted(stat_lines(each) if stat else lines(each))
 
 
 def without_bodies(document: JsonObject) -> JsonObject:

@@ -10,7 +10,7 @@ from apisix_ingress.commands.common.completions import complete_hosts
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    ClusterOption,
+    EveryClusterOption,
     ManifestsOption,
     Report,
     ReportOption,
@@ -50,7 +50,7 @@ PortOption = Annotated[int | None, Option(metavar="PORT", help="Port of the gate
 def explain(
     url: UrlArgument,
     filename: ManifestsOption = None,
-    cluster: ClusterOption = "",
+    cluster: EveryClusterOption = "",
     header: HeadersOption = None,
     request: MethodOption = "GET",
     remote_addr: AddressOption = "",

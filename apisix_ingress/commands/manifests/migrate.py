@@ -92,7 +92,7 @@ def migrate(
         world, options, unread = _of_files(given, settings)
     else:
         world, options = _of_api(settings, connection)
-    report = _report(world, options, unread)
+    report = _report(world, options, unread, is_stored=not given)
     _print(report, output)
     closed = write is not None and _write(world, options, report, write, to)
     if report.unread:
@@ -149,8 +149,10 @@ def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]
     return found.world, found.options
 
 
-def _report(world: World, options: Options, unread: tuple[str, ...]) -> MigrationReport:
+def _report(world: World, options: Options, unread: tuple[str, ...], *, is_stored: bool) -> MigrationReport:
+    """Return the report; Ingresses that an API server has stored are valid for it."""
     from apisix_ingress.diagnostics.collect.rejected_records import rejected_records
+    from apisix_ingress.lint.structure import structure_problems
     from apisix_ingress.webhook.schemas.published import published_book
     from translation.nginx.migration import REFERRED, migration_report
 
@@ -158,6 +160,9 @@ def _report(world: World, options: Options, unread: tuple[str, ...]) -> Migratio
     assert nginx is not None
     read = [kind for kind in REFERRED if any(True for _ in world.stores[kind].values())]
     rejected = rejected_records(items, world, options, nginx, published_book())
+    for key, problem in () if is_stored else structure_problems(items, ()):
+        why = f"the API server rejects {problem.path}: {problem.message}"
+        rejected[key] = (*rejected.get(key, ()), why)
     return migration_report(items, world.view(), options, nginx, read=read, rejected=rejected, unread=unread)
 
 

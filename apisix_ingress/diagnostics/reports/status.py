@@ -20,7 +20,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import has_condition
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.states import OBJECT_STATUSES, ObjectStatus
-from providers.status.conditions import REJECTED_REASON
+from providers.status.conditions import AWAY_REASON, REJECTED_REASON
 
 NO_MATCH = Hint("No served object has this namespace and kind; omit --namespace and --kind to see all of them.")
 
@@ -124,11 +124,23 @@ def wellness(item: CustomObject, look: ClusterState) -> Wellness:
     computed = computed_wellness(look.condition(item.meta.key))
     if not (has_condition(item.meta.kind) and look.settings.kubernetes.status.enabled):
         return computed
-    stored = stored_wellness(item)
-    if stored.state != "failed":
-        return stored
-    # The condition has the same reason for every failure, as in 1.8. What a gateway rejects is not known here.
-    return replace(stored, reason=computed.reason if computed.state == stored.state else REJECTED_REASON)
+    return with_reason(stored_wellness(item), computed)
+
+
+def with_reason(stored: Wellness, computed: Wellness) -> Wellness:
+    """Return the stored state with the reason of a failure; the condition has the same one for all, as in 1.8.
+
+    Args:
+        stored: From the condition.
+        computed: From the objects; a failure that it does not have is the rejection of a gateway.
+    """
+    match stored.state:
+        case "waiting":
+            return replace(stored, reason=AWAY_REASON)
+        case "failed":
+            return replace(stored, reason=computed.reason if computed.state == stored.state else REJECTED_REASON)
+        case _:
+            return stored
 
 
 def short_of(short: Shortfalls, key: ObjectKey, found: Wellness) -> Wellness:

@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, look
 from apisix_ingress.diagnostics.collect.inventory import take_inventory
-from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellness, short_of, stored_wellness
+from apisix_ingress.diagnostics.reports.status import (
+    Wellness,
+    computed_wellness,
+    short_of,
+    stored_wellness,
+    with_reason,
+)
 from apisix_ingress.diagnostics.shortfalls import NO_ENDPOINTS, Shortfalls
 from apisix_ingress.errors import KubeError, KubeGone, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.client.api import KubeApi
@@ -25,6 +31,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES, has_condition
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
+from providers.status.conditions import Conditions
 
 LASTING_SECONDS = 3.0
 """Seconds after which a rejection is final: objects that it refers to may be created later."""
@@ -90,7 +97,7 @@ async def _confirmed(api: KubeApi, settings: Settings, key: ObjectKey, clock: Cl
         async for found in states:
             if found.state == "ok":
                 break
-            yield found
+            yield await _explained(api, settings, key, found)
     while True:
         try:
             inventory = await take_inventory(api, settings)
@@ -99,6 +106,18 @@ async def _confirmed(api: KubeApi, settings: Settings, key: ObjectKey, clock: Cl
         except KubeUnavailable as error:
             yield Wellness("pending", "Unavailable", str(error))
         await clock.sleep(POLL_SECONDS)
+
+
+async def _explained(api: KubeApi, settings: Settings, key: ObjectKey, found: Wellness) -> Wellness:
+    """Return a stored state with the reason of a failure, as far as the objects can be read."""
+    if found.state != "failed":
+        return with_reason(found, found)
+    try:
+        inventory = await take_inventory(api, settings)
+    except KubeUnavailable:
+        return found
+    computed = computed_wellness(Conditions(inventory.world, ()).of(key))
+    return found if inventory.unread else with_reason(found, computed)
 
 
 async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:

@@ -9,10 +9,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from apisix_ingress.model.problem import Problem
-from translation.annotations.reader import PREFIX
-
-FOREIGN = ("nginx.ingress.kubernetes.io/", "nginx.org/", "haproxy.org/", "traefik.ingress.kubernetes.io/")
-"""Prefixes of other controllers, whose annotations are often copied with an Ingress."""
+from translation.annotations.reader import FOREIGN, PREFIX
 
 _ALIKE = 0.8
 

@@ -1,5 +1,6 @@
 """Commands that read a gateway: what they report, and that they write only what was requested."""
 
+import json
 from typing import Any
 
 import pytest
@@ -53,6 +54,25 @@ async def test_diff_shows_what_files_would_change_in_a_cluster(cli: Cli) -> None
         _, pruned = await cli.json("diff", "-f", MANIFESTS, "--prune", *at(gateway))
     assert (status, got["counts"], got["unchanged"]) == (1, {"create": 6}, len(live["changes"]))
     assert pruned["counts"] == {"create": 6, "hold": len(live["changes"])}  # unusually many deletes
+
+
+async def test_diff_compares_every_gateway_cluster(cli: Cli) -> None:
+    async with FakeAdminApi() as first, FakeAdminApi() as second:
+        await fill(first, cli)
+        named = {"a": first, "b": second}
+        both = [{"name": name, "admin_url": each.url, "admin_key": each.key} for name, each in named.items()]
+        cli.write("config.yaml", json.dumps({"clusters": both}))
+        options = ("diff", "-f", MANIFESTS, "--config", "config.yaml")
+        status, got = await cli.json(*options)
+        chosen, only = await cli.json(*options, "--cluster", "a")
+        second.faults.append(AdminFault(status=503, times=None))
+        partly = await cli.beside(*options, "--stat")
+    assert (status, got["cluster"], got["counts"], got["unchanged"]) == (1, "a", {}, 6)
+    assert [(each["cluster"], each["counts"]) for each in got["elsewhere"]] == [("b", {"create": 6})]
+    assert (chosen, only["elsewhere"]) == (0, [])
+    assert partly.returncode == 2
+    assert f"cluster a at {first.url}: 6 unchanged\n" in partly.stdout
+    assert "error: cannot reach the Admin API of cluster b" in partly.stderr
 
 
 async def test_diff_without_a_cluster_leaves_out_records_of_other_objects(cli: Cli) -> None:

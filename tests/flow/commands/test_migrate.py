@@ -92,6 +92,23 @@ async def test_an_ingress_that_cannot_be_read_is_an_error_after_the_report(cli: 
     assert unread.endswith("Kubernetes 1.22 removed this version; convert it to networking.k8s.io/v1")
 
 
+async def test_an_ingress_that_an_api_server_rejects_is_not_served_exactly(cli: Cli) -> None:
+    old = SHOP.replace("service: {name: web, port: {number: 80}}", "serviceName: web, servicePort: 80")
+    cli.write("old.yaml", old.replace("pathType: Prefix, ", ""))
+
+    status, got = await cli.json("migrate", "old.yaml")
+
+    (shop,) = got["ingresses"]
+    assert (status, shop["verdict"], [each["reason"] for each in shop["refused"]]) == (
+        3,
+        "refused",
+        [
+            "the API server rejects spec.rules[0].http.paths[0].pathType: required field is missing",
+            "the API server rejects spec.rules[0].http.paths[0].backend: must have either service or resource",
+        ],
+    )
+
+
 async def test_an_ingress_without_a_class_keeps_the_exit_status_from_being_zero(cli: Cli) -> None:
     cli.write("shop.yaml", SHOP.replace("  ingressClassName: nginx\n", ""))
     status, got = await cli.json("migrate", "shop.yaml")

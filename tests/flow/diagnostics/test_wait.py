@@ -8,7 +8,7 @@ from apisix_ingress.diagnostics.reports import wait as live
 from apisix_ingress.diagnostics.reports.wait import wait_live
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
-from apisix_ingress.model.condition import aborted
+from apisix_ingress.model.condition import AWAY, aborted
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.settings import load_settings
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
@@ -44,12 +44,19 @@ async def test_wait_notices_a_later_condition(harness: SurveyHarness) -> None:
 
 @pytest.mark.parametrize(
     ("name", "timeout", "outcome", "reason"),
-    [("broken", "20s", "failed", "ResourcesSynced"), ("absent", "300ms", "timed out", "NotFound")],
+    [
+        ("broken", "20s", "failed", "ServiceNotFound"),
+        ("rejected", "20s", "failed", "GatewayRejected"),
+        ("waiting", "300ms", "timed out", "GatewayUnavailable"),
+        ("absent", "300ms", "timed out", "NotFound"),
+    ],
 )
 async def test_wait_reports_why_an_object_is_not_live(
     harness: SurveyHarness, name: str, timeout: str, outcome: str, reason: str
 ) -> None:
-    harness.server.put(say(harness.server.put(route("broken")), "False", "no Service"))
+    harness.server.put(say(harness.server.put(route("broken", service="absent")), "False", "no Service"))
+    harness.server.put(say(harness.server.put(route("rejected")), "False", "routes/1: invalid"))
+    harness.server.put(say(harness.server.put(route("waiting")), "False", f"{AWAY}no response"))
     code, got = await harness.ask("wait", "ar", f"default/{name}", "--timeout", timeout)
     assert (code, got["outcome"], got["reason"]) == (1, outcome, reason)
 

@@ -21,7 +21,7 @@ _RENAMED = {
     "best_http_host": "http_host",
     "pass_access_scheme": "scheme",
     "pass_port": "server_port",
-    "req_id": "request_id",
+    "req_id": "apisix_request_id",
     "the_real_ip": "remote_addr",
 }
 """Variables of ingress-nginx → those of the gateway with the same value."""
@@ -97,6 +97,7 @@ _SENT_ANYWAY = {
     ("host", "$http_host"),
     ("host", "$best_http_host"),
     ("x-real-ip", "$remote_addr"),
+    ("x-request-id", "$req_id"),
     ("x-forwarded-proto", "$scheme"),
     ("x-forwarded-host", "$host"),
     ("x-forwarded-host", "$http_host"),
@@ -251,6 +252,12 @@ def _basic(values: list[str]) -> Replacement:
     return Replacement("the annotations auth-type and auth-secret")
 
 
+def _gzip(values: list[str]) -> Replacement:
+    if values == ["off"]:
+        return Replacement("not needed, unless the ConfigMap sets use-gzip")
+    return Replacement("the plugin gzip")
+
+
 def _auth_variable(values: list[str]) -> Replacement | None:
     start = "$upstream_http_"
     if len(values) < 2 or not values[1].startswith(start):
@@ -298,7 +305,7 @@ _MAKERS: Mapping[str, Callable[[list[str]], Replacement | None]] = {
     "limit_conn": _is("the annotation limit-connections"),
     "sub_filter": _is("the plugin response-rewrite with filters"),
     "proxy_cache": _is("the plugin proxy-cache"),
-    "gzip": _is("the plugin gzip"),
+    "gzip": _gzip,
     "brotli": _is("the plugin brotli"),
     "proxy_buffers": _GLOBAL,
     "proxy_buffer_size": _GLOBAL,

@@ -33,5 +33,37 @@ def test_an_ingress_of_another_controller_is_checked_too() -> None:
     assert [(level, path) for level, path, _ in got if level != "note"] == [
         ("warning", "spec.rules[0].hosts"),
         ("error", "spec.rules[0].http.paths[0].pathType"),
+        ("error", "spec.rules[0].http.paths[0].backend"),
         ("warning", "spec.rules[0].http.paths[0].backend.serviceName"),
+    ]
+
+
+INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec:
+  tls: [{hosts: [10.0.0.1, Web.example.org]}]
+  rules:
+  - {host: "web.example.org:80"}
+  - {host: 10.0.0.1}
+  - host: "*.example.org"
+    http:
+      paths:
+      - {path: shop, pathType: Exact, backend: {serviceName: web, servicePort: 80}}
+      - {path: /a/../b, pathType: Prefix, backend: {service: {name: web}, resource: {kind: Bucket, name: web}}}
+      - {path: /c//d, pathType: ImplementationSpecific, backend: {resource: {kind: Bucket, name: web}}}
+"""
+
+
+def test_hosts_paths_and_backends_of_an_ingress_are_checked_as_by_an_api_server() -> None:
+    got = lint(INGRESS)
+    assert [each for each in got if each[0] == "error"] == [
+        ("error", "spec.tls[0].hosts[1]", "'Web.example.org' is not a DNS name in lower case"),
+        ("error", "spec.rules[0].host", "'web.example.org:80' is not a DNS name in lower case"),
+        ("error", "spec.rules[1].host", "'10.0.0.1' is an IP address, not a DNS name"),
+        ("error", "spec.rules[2].http.paths[0].path", "must start with /"),
+        ("error", "spec.rules[2].http.paths[0].backend", "must have either service or resource"),
+        ("error", "spec.rules[2].http.paths[1].path", "must not contain //, /./, /../ or %2f"),
+        ("error", "spec.rules[2].http.paths[1].backend", "must have either service or resource"),
     ]

@@ -238,10 +238,14 @@ def test_the_page_shows_texts_as_texts_and_marks_code() -> None:
 
 
 def test_annotations_without_effect_are_listed() -> None:
-    got = report(ingress("web", ("/a", "Prefix"), proxy_body_sise="8m", use_regex="yes"))
+    web = ingress("web", ("/a", "Prefix"), proxy_body_sise="8m", use_regex="yes")
+    web["metadata"]["annotations"]["nginx.org/rewrites"] = "serviceName=web rewrite=/b/"
+    got = report(web)
 
     text = "\n".join(text_lines(got))
     assert "1x proxy-body-sise is unknown: check its name\n    shop/web" in text
+    ignored = "1x nginx.org/rewrites: ingress-nginx ignores this annotation of another controller; remove it.\n"
+    assert f"{ignored}    shop/web" in text
     assert "1x use-regex: 'yes' is not valid: the default applies\n    shop/web" in text
 
 

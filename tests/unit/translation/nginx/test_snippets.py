@@ -98,6 +98,12 @@ ORDERED = "no equivalent: nginx uses the first line that matches; write a list y
             "rewrite ^/a/(.*)$ /b/$1 last;",
             "no equivalent: another path would answer the request; write a rule of an ApisixRoute for it",
         ),
+        ("gzip off;", "not needed, unless the ConfigMap sets use-gzip"),
+        ("gzip on;", "the plugin gzip"),
+        (
+            "add_header X-Id $req_id always;",
+            'the plugin response-rewrite with {"headers": {"add": ["X-Id: $apisix_request_id"]}}',
+        ),
         ("lua_code_cache off;", "no equivalent annotation; look for a plugin"),
         ("# only a comment", None),
     ],
@@ -139,6 +145,7 @@ def test_a_directive_with_an_option_has_no_replacement_for_all_responses() -> No
         'proxy_set_header Connection "upgrade";',
         "proxy_http_version 1.1;",
         "proxy_set_header X-Forwarded-Proto $scheme;",
+        "proxy_set_header X-Request-ID $req_id;",
     ],
 )
 def test_what_the_gateway_does_anyway_is_not_needed(snippet: str) -> None:

@@ -30,6 +30,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
         "lists the certificates that objects name",
     ),
     "apisix_ingress/commands/gateways/verify.py": ({"Ingress"}, "compares how requests to Ingresses are answered"),
+    "apisix_ingress/lint/structure.py": ({"Ingress"}, "checks fields that the API server checks beyond the schema"),
     "apisix_ingress/commands/manifests/migrate.py": ({"Ingress"}, "rewrites Ingresses of another controller"),
     "apisix_ingress/diagnostics/doctor/api_server.py": ({"Ingress"}, "IngressClasses are for Ingresses"),
     "apisix_ingress/diagnostics/doctor/ingress_addresses.py": ({"Ingress"}, "only Ingresses show addresses"),
