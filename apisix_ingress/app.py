@@ -45,7 +45,7 @@ from apisix_ingress.wiring.fanout import Fanout
 from apisix_ingress.wiring.metric_adapters import AdminMetrics, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.wiring.options import translation_options
 from apisix_ingress.wiring.scraped_metrics import ScrapedMetrics
-from apisix_ingress.wiring.sources import Parts, new_identity, open_source
+from apisix_ingress.wiring.sources import Parts, Source, new_identity, open_source
 from apisix_ingress.wiring.standby_probe import StandbyProbe
 from apisix_ingress.wiring.status_trigger import StatusTrigger
 from providers.core.current_nodes import CurrentNodes
@@ -141,7 +141,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     history, lag = History(parts.clock, parts.world.reports), SyncLag(parts.metrics, parts.clock)
     source = await open_source(settings.kubernetes, manifests, parts, held)
     trigger = StatusTrigger(parts.conditions, source.status)
-    registry = _registry(options, parts, Fanout(clusters, (trigger, history)))
+    registry = _registry(options, parts, Fanout(clusters, (trigger, history)), source)
     observer = SyncObservers(history, SyncMetrics(parts.metrics), lag, trigger)
     owned = partial(adopt_hosts, parts.world, options) if options.host_ownership == "namespace" else None
     adoptions = IdAdoption(
@@ -184,7 +184,7 @@ def _has_other_status(world: World, options: Options, key: ObjectKey) -> bool:
     return is_served(item, world.view(), options, nginx)
 
 
-def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:
+def _registry(options: Options, parts: Parts, sink: ChangeSink, source: Source) -> Registry:
     return Registry(
         parts.world,
         options,
@@ -193,6 +193,7 @@ def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:
         rng=parts.rng,
         observer=parts.metrics.queue,
         outcome=ReconcileMetrics(parts.metrics),
+        loaded=source.loaded,
     )
 
 

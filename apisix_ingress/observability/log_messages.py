@@ -75,6 +75,7 @@ SENTENCES = {
     "record.rejected": "a gateway cluster rejected a record",
     "reflector.failed": "the objects of a kind could not be read",
     "reflector.recovered": "a watch works again",
+    "references.limited": "objects in a namespace refer to more objects than are read by name",
     "reflector.synced": "the objects of a kind were listed",
     "reflector.version": "another version of a kind is read",
     "relist.deletes_held_back": "a list is much shorter than expected; its missing objects stay for now",

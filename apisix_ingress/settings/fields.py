@@ -10,15 +10,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from apisix_ingress.model.admin_address import check_admin_url
 from apisix_ingress.model.formats.duration import parse_duration
+from apisix_ingress.model.formats.object_names import LABEL, SUBDOMAIN
 from apisix_ingress.model.formats.selector import parse_selector
 from apisix_ingress.model.formats.size import parse_size
 from apisix_ingress.model.network.address_pool import expand_pool
 from apisix_ingress.model.network.internal_addresses import parse_internal
 from apisix_ingress.model.network.ip_address import is_ip
 
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PLUGIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
-_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 AUTO = "auto"
 """Used in place of a name: the program finds the object."""
 _PUBLISH_SERVICE = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*)?")
@@ -50,13 +49,13 @@ def _check_plugin(text: str) -> str:
 
 
 def _check_name(text: str) -> str:
-    if not _LABEL.fullmatch(text):
+    if not LABEL.fits(text):
         raise ValueError(f"{text!r} is not a valid name; use at most 63 of a-z, 0-9 and '-', as in DNS")
     return text
 
 
 def _check_subdomain(text: str) -> str:
-    if not _SUBDOMAIN.fullmatch(text):
+    if not SUBDOMAIN.fits(text):
         raise ValueError(f"{text!r} is not an object name; use a-z, 0-9, '-' and '.', as in DNS")
     return text
 
@@ -84,7 +83,7 @@ def _check_selector(text: str) -> str:
 
 def _check_published(address: str) -> str:
     """Validate an address like the API server, which would otherwise reject the status of every Ingress."""
-    if not is_ip(address) and not _SUBDOMAIN.fullmatch(address):
+    if not is_ip(address) and not SUBDOMAIN.fits(address):
         raise ValueError(f"{address!r} is neither an IP address nor a host name")
     return address
 
@@ -96,7 +95,7 @@ def _check_internal(text: str) -> str:
 
 def _check_domain(text: str) -> str:
     name = text.removesuffix(".").lower()
-    if not _SUBDOMAIN.fullmatch(name):
+    if not SUBDOMAIN.fits(name):
         raise ValueError(f"{text!r} is not a domain name; write the cluster domain of the kubelets, e.g. cluster.local")
     return name
 

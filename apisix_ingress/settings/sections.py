@@ -158,6 +158,8 @@ class KubernetesSettings(_Section):
     """Label selector of the namespaces to serve, evaluated continuously; empty: all."""
     secret_selector: LabelSelector = ""
     """Label selector of the Secrets to read; objects cannot refer to others. Empty: all."""
+    secrets: Literal["all", "referenced"] = "all"
+    """Which Secrets to read: all, or only Secrets that objects refer to, each with a watch by its name."""
     watch_namespaces: Names = ()
     """The namespaces to watch, so that permissions in these suffice; empty: all."""
     ingress_class: ObjectName = "apisix-and-all"

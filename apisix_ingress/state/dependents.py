@@ -10,15 +10,20 @@ from apisix_ingress.model.keys import ObjectKey, Read
 class Dependents:
     """The reads of each owner's last translation, and the owners of each read.
 
-    `unread` is called with each read that its last owner dropped.
+    Listeners are called with each read that got its first owner, or that its last owner dropped.
     """
 
     def __init__(self, unread: Callable[[Read], None] = lambda read: None) -> None:
-        self._unread = unread
+        self._started: tuple[Callable[[Read], None], ...] = ()
+        self._ended: tuple[Callable[[Read], None], ...] = (unread,)
         # A set of seven reads would need 0.7 KB.
         self._reads: dict[ObjectKey, tuple[Read, ...]] = {}
         # Nearly every read has one owner, which is stored without a mapping.
         self._owners: dict[Read, ObjectKey | dict[ObjectKey, None]] = {}
+
+    def follow(self, started: Callable[[Read], None], ended: Callable[[Read], None]) -> None:
+        """Add listeners: `started` for reads that get their first owner, `ended` for those that lost their last one."""
+        self._started, self._ended = (*self._started, started), (*self._ended, ended)
 
     def record(self, owner: ObjectKey, reads: Iterable[Read]) -> None:
         """Replace an owner's reads; without reads, forget the owner."""
@@ -27,7 +32,11 @@ class Dependents:
             if read not in after:
                 self._drop(read, owner)
         for read in after:
-            if self._owners.setdefault(read, owner) is not owner:
+            if read not in self._owners:
+                self._owners[read] = owner
+                for listener in self._started:
+                    listener(read)
+            elif self._owners[read] is not owner:
                 self._add(read, owner)
         if after:
             self._reads[owner] = tuple(after)
@@ -60,4 +69,5 @@ class Dependents:
             del owners[owner]
         if owners == owner or not owners:
             del self._owners[read]
-            self._unread(read)
+            for listener in self._ended:
+                listener(read)

@@ -78,6 +78,18 @@ class NamespacedStore:
         return self._store.delete(key)
 
 
+class ObjectPart(NamespacedStore):
+    """A single object of a store, which may not exist."""
+
+    def __init__(self, store: Store[Any], key: ObjectKey) -> None:
+        super().__init__(store, key.namespace, {key.namespace})
+        self._key = key
+
+    def keys(self) -> tuple[ObjectKey, ...]:
+        """Return the key of the object, if it exists."""
+        return () if self.get(self._key) is None else (self._key,)
+
+
 def portions(store: Store[Any], namespaces: Sequence[str]) -> dict[str, NamespacedStore]:
     """Return a part of the store for each namespace."""
     waiting = set(namespaces)

@@ -42,6 +42,7 @@ def translation_options(settings: Settings) -> Options:
         published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",
         namespace_selector=kubernetes.selector,
         secret_selector=kubernetes.secret_selector,
+        secrets=kubernetes.secrets,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),
         cluster_urls={

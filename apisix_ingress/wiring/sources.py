@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
 from apisix_ingress.kube.election.elector import LeaderElector
 from apisix_ingress.kube.election.interface import Election, LeaseOptions, NoElection
+from apisix_ingress.kube.informer.referenced import ReferencedObjects
 from apisix_ingress.kube.informer.reflector import Reflector
 from apisix_ingress.kube.manifests.source import ManifestSource
 from apisix_ingress.kube.status.event_times import Failure, failing_since
@@ -89,6 +91,9 @@ class Source(Protocol):
 
     async def synced(self) -> None:
         """Return once every store is complete."""
+
+    async def loaded(self) -> bool:
+        """Wait for objects that are read because translations refer to them; return whether any was missing."""
 
     def problems(self) -> dict[str, str]:
         """Return why stores are incomplete or outdated: kind → reason."""
@@ -243,21 +248,19 @@ class ApiSource:
         collections = [
             (resource, namespace, store)
             for resource in parts.resources
+            if not resource.on_demand
             for namespace, store in _portions(resource, stores[resource.kind], settings.watch_namespaces).items()
         ]
-        self._reflectors = [
-            Reflector(
-                resource,
-                store,
-                api,
-                clock=clock,
-                rng=rng,
-                namespace=namespace,
-                collections=len(collections),
-                observer=observer,
-                silent=silent,
-            )
+
+        reflect = partial(Reflector, api=api, clock=clock, rng=rng, observer=observer, silent=silent)
+        self._listed = [
+            reflect(resource, store, namespace=namespace, collections=len(collections))
             for resource, namespace, store in collections
+        ]
+        self._referenced = [
+            ReferencedObjects(resource, parts.world, settings.watch_namespaces, reflect)
+            for resource in parts.resources
+            if resource.on_demand
         ]
         namespace = settings.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
         self.election: Election = _election(api, namespace, settings.election, parts)
@@ -267,20 +270,26 @@ class ApiSource:
         """List and watch every kind until cancelled."""
         self._metrics.on_scrape(self._scrape)
         async with asyncio.TaskGroup() as group:
-            for reflector in self._reflectors:
+            for reflector in self._listed:
                 group.create_task(reflector.run(), name=f"reflector-{_collection(reflector)}")
+            for referenced in self._referenced:
+                group.create_task(referenced.run(), name="reflectors-referenced")
 
     async def synced(self) -> None:
         """Return once every kind was listed."""
-        for reflector in self._reflectors:
+        for reflector in self._listed:
             await reflector.synced.wait()
+
+    async def loaded(self) -> bool:
+        """Wait until every referenced object was listed; return whether one was not."""
+        return any([await each.loaded() for each in self._referenced])
 
     def problems(self) -> dict[str, str]:
         """Return what the API server rejects, and what was not listed yet; kinds it does not have are complete."""
         if self._api.outage:
             return {f"API server {self._api.host}": self._api.outage}
         found = {_collection(item): item.problem for item in self._reflectors if item.problem and not item.absent}
-        waiting = {_collection(item): "not listed yet" for item in self._reflectors if not item.synced.is_set()}
+        waiting = {_collection(item): "not listed yet" for item in self._listed if not item.synced.is_set()}
         leases = {"leases": self.election.problem} if self.election.problem else {}
         return {**waiting, **found, **leases}
 
@@ -291,6 +300,10 @@ class ApiSource:
             kind = reflector.resource.kind
             ages[kind] = max(ages.get(kind, 0.0), reflector.age())
         return ages
+
+    @property
+    def _reflectors(self) -> Sequence[Reflector]:
+        return (*self._listed, *(item for each in self._referenced for item in each.reflectors.values()))
 
     def _scrape(self) -> None:
         for kind, age in self.watches().items():
@@ -314,6 +327,10 @@ class FileSource:
     async def synced(self) -> None:
         """Return once the folder has been read."""
         await self._files.synced.wait()
+
+    async def loaded(self) -> bool:
+        """Return False: every object is read."""
+        return False
 
     def problems(self) -> dict[str, str]:
         """Return the problems of the files."""

@@ -40,7 +40,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
                 }
             }
         },
-        "config": {"kubernetes": {"secretSelector": "gateway=yes"}},
+        "config": {"kubernetes": {"secretSelector": "gateway=yes", "secrets": "referenced"}},
+        "rbac": {"secrets": {"shop": ["shop-tls", "keys.example.org"]}},
     },
     "several clusters with TLS": {
         "gatewayProxy": {"provider": {"controlPlane": {"tls": {"verify": False}}}},

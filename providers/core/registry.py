@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +55,10 @@ def resources(options: Options) -> tuple[Resource, ...]:
             table["ReferenceGrant"] = replace(table["ReferenceGrant"], needs="Gateway", may_be_forbidden=True)
         else:
             del table["ReferenceGrant"]
-    table["Secret"] = replace(table["Secret"], labels=options.secret_selector)
+    on_demand = options.secrets == "referenced"
+    table["Secret"] = replace(
+        table["Secret"], labels=options.secret_selector, on_demand=on_demand, may_be_forbidden=on_demand
+    )
     if options.external_addresses != "refuse-internal":
         # The index of addresses is used only to reject internal ones.
         table["Service"] = replace(table["Service"], indexes={})
@@ -74,8 +77,16 @@ def provider_classes() -> Iterator[type[Provider[Any] | DependencyProvider]]:
     return map(imported, (*named, *DERIVED_PROVIDERS.values()))
 
 
+async def nothing_to_load() -> bool:
+    """Return False: every object is read, whether or not translations refer to it."""
+    return False
+
+
 class Registry:
-    """The providers by kind."""
+    """The providers by kind.
+
+    `loaded` waits for objects that are read because translations refer to them; it returns whether any was missing.
+    """
 
     def __init__(
         self,
@@ -87,7 +98,9 @@ class Registry:
         rng: random.Random,
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
         outcome: Callable[[str, bool], None] = lambda kind, well: None,
+        loaded: Callable[[], Awaitable[bool]] = nothing_to_load,
     ) -> None:
+        self._loaded = loaded
         queue: WorkQueue[ObjectKey] = WorkQueue(
             clock=clock,
             limiter=limiter(rng),
@@ -141,7 +154,7 @@ class Registry:
         try:
             for provider in self.providers.values():
                 provider.resume()
-            while not all(queue.is_idle for queue in self.queues.values()):
+            while not all(queue.is_idle for queue in self.queues.values()) or await self._loaded():
                 for queue in self.queues.values():
                     await queue.idle()
         finally:

@@ -194,8 +194,7 @@ class Context:
 
     def missing(self, code: str, path: str, key: ObjectKey) -> None:
         """Report an object that does not exist. The message for a missing grant is the same."""
-        labels = self.options.secret_selector if key.kind == "Secret" else ""
-        what = f"{key} does not exist" + (f", lacks the labels of secret_selector ({labels})" if labels else "")
+        what = f"{key} does not exist" + (self._unread_secret() if key.kind == "Secret" else "")
         if key.namespace == self.namespace:
             self.error(code, path, f"{what}; create it or correct the name")
             return
@@ -206,6 +205,13 @@ class Context:
             path,
             f"{what}, or references {who} are not permitted; create it or correct the name{ask}",
         )
+
+    def _unread_secret(self) -> str:
+        """Return the other reasons why a Secret may be missing."""
+        labels = self.options.secret_selector
+        lacks = f", lacks the labels of secret_selector ({labels})" if labels else ""
+        forbidden = ", or the controller is not permitted to read it" if self.options.secrets == "referenced" else ""
+        return lacks + forbidden
 
     def foreign(self, code: str, path: str, found: CustomObject) -> None:
         """Report an object that exists and belongs to another controller."""

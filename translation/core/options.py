@@ -43,6 +43,7 @@ class Options:
         published_keys: Whether the admin key of a cluster may be a published one.
         namespace_selector: The namespaces to serve.
         secret_selector: Label selector of the Secrets that are read; empty: all of them.
+        secrets: Whether all of them are read, or only those that objects refer to.
         plugin_metadata: The ConfigMap with plugin metadata; None if not configured.
         clusters: The names of the gateway clusters.
         cluster_urls: URL of an Admin API → the gateway cluster of the settings.
@@ -75,6 +76,7 @@ class Options:
     published_keys: Literal["allow", "refuse"] = "allow"
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
     secret_selector: str = ""
+    secrets: Literal["all", "referenced"] = "all"
     plugin_metadata: ObjectKey | None = None
     clusters: frozenset[str] = DEFAULT_CLUSTERS
     cluster_urls: Mapping[str, str] = field(default_factory=lambda: {"http://127.0.0.1:9180/apisix/admin": "default"})

@@ -189,7 +189,8 @@ class Reflector:
 
     def _become_synced(self, *, absent: bool, objects: int) -> None:
         if not self.synced.is_set() or absent != self.absent:
-            log.info("reflector.synced", kind=self.resource.kind, objects=objects, absent=absent)
+            line = log.debug if self.resource.only else log.info
+            line("reflector.synced", kind=self.resource.kind, objects=objects, absent=absent)
         self.absent = absent
         self._store.synced = True
         self.synced.set()

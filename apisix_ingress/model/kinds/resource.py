@@ -46,6 +46,7 @@ class Resource:
         ranked: Names of the indexes that are ordered by age.
         only: The only object of the kind to watch; None: all of them.
         labels: Label selector of the objects to watch; empty: all of them.
+        on_demand: Whether each object is read, by its name, only while a translation refers to it.
         needs: A kind whose CRD must be installed for this kind to be watched.
         may_be_forbidden: Whether the kind counts as missing while permission to read it was never granted.
         short: Short name for kubectl and the commands, e.g. `ar`.
@@ -86,6 +87,7 @@ class Resource:
     ranked: frozenset[str] = frozenset()
     only: ObjectKey | None = None
     labels: str = ""
+    on_demand: bool = False
     needs: str = ""
     may_be_forbidden: bool = False
     short: str = ""

@@ -88,6 +88,10 @@ from e2e.charts.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
             r"rbac\.scope namespaced requires config\.kubernetes\.watchNamespaces",
         ),
         (
+            merged(WITH_KEY, nested("rbac.secrets", {"shop": ["keys"]})),
+            r"rbac\.secrets requires config\.kubernetes\.secrets: referenced",
+        ),
+        (
             merged(WITH_KEY, nested("serviceAccount.create", False)),
             r"serviceAccount\.name: name the account",
         ),

@@ -70,6 +70,9 @@
 {{- end -}}
 
 {{- define "apisix-ingress.checks" -}}
+{{- if and .Values.rbac.secrets (ne .Values.config.kubernetes.secrets "referenced") -}}
+{{- fail "rbac.secrets requires config.kubernetes.secrets: referenced, otherwise the controller lists every Secret" -}}
+{{- end -}}
 {{- include "apisix-ingress.checkBudget" . -}}
 {{- include "apisix-ingress.checkPodLabels" . -}}
 {{- include "apisix-ingress.checkElection" . -}}

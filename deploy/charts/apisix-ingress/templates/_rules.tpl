@@ -6,7 +6,9 @@
   resources:
     - services
     - pods
+    {{- if not .Values.rbac.secrets }}
     - secrets
+    {{- end }}
     {{- if .Values.config.ingressNginx.enabled }}
     - configmaps
     {{- end }}

@@ -23,6 +23,7 @@ kubernetes:
   context: ""
   namespace_selector: ""
   secret_selector: ""
+  secrets: all
   watch_namespaces: []
   ingress_class: apisix-and-all
   ingress_class_controller: apisix.apache.org/apisix-ingress-controller
