@@ -140,6 +140,9 @@ class Backend(Protocol):
     async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Read one record, owned or not; None if it does not exist."""
 
+    async def filled(self) -> None:
+        """Return, in a term, once gateways have the records whose writes have ended; until then they may have none."""
+
     async def probe(self) -> None:
         """Check with a cheap request whether the cluster serves calls."""
 

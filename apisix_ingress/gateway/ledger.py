@@ -137,6 +137,10 @@ class LedgeredBackend:
         """Read one record."""
         return await self._backend.get(key)
 
+    async def filled(self) -> None:
+        """Return once gateways have the records whose writes have ended."""
+        await self._backend.filled()
+
     async def probe(self) -> None:
         """Check with a cheap request whether the cluster serves calls."""
         await self._backend.probe()

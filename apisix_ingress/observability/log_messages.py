@@ -85,6 +85,7 @@ SENTENCES = {
     "schemas.unknown": "the plugin schemas of a gateway cluster could not be read",
     "settings.caution": "a setting needs attention",
     "standalone.failed": "a standalone gateway does not respond, or rejects a document",
+    "standalone.not_filled": "standalone gateways without records rejected a record of their first document",
     "standalone.not_validated": "a standalone gateway did not validate records",
     "standalone.recovered": "a standalone gateway responds again",
     "standalone.unresolved": "the standalone gateways of a cluster could not be found; the last ones are used",

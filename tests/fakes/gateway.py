@@ -235,6 +235,9 @@ class FakeBackend:
             ours=is_owned(body.get("labels"), "apisix-ingress"),
         )
 
+    async def filled(self) -> None:
+        pass
+
     async def probe(self) -> None:
         self._gateway.probes += 1
         await asyncio.sleep(0.005)

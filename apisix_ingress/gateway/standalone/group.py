@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -30,6 +31,9 @@ log = structlog.get_logger()
 
 GATHER_SECONDS = 0.01
 """Writes that begin within this time are sent in one document."""
+
+LONGEST_FILL = 10.0
+"""Gateways without records get the first ones at most this many seconds later, even while others are being written."""
 
 LONGEST_PAUSE = 1.0
 """Gateways get as much time between two documents as they took for the last one, up to this many seconds."""
@@ -75,6 +79,10 @@ class StandaloneGroup:
         self._ours: set[RecordKey] = set()
         """Records that this controller created, or removed."""
         self._pending: dict[RecordKey, Change] = {}
+        self._staged: dict[RecordKey, Change] | None = None
+        """Valid records for gateways that have none; None once gateways have some."""
+        self._staged_since = 0.0
+        self._filled = asyncio.Event()
         self._wake = asyncio.Event()
         self._log = log.bind(cluster=name)
 
@@ -88,6 +96,8 @@ class StandaloneGroup:
         self._fleet.intend(None)
         self._ours.clear()
         self._pending.clear()
+        self._staged = None
+        self._filled.clear()
         return self._attend(term)
 
     async def list_managed(
@@ -98,10 +108,11 @@ class StandaloneGroup:
             await self._take_over()
         self._fleet.require_contact()
         assert self._fleet.document is not None
+        document = self._fleet.document.changed({key: each.item for key, each in (self._staged or {}).items()})
         owned, unclaimed = dict[RecordKey, ObservedRecord](), dict[RecordKey, ObservedRecord]()
         foreign = set[RecordKey]()
         for kind in kinds:
-            for id_, item in self._fleet.document.items[kind].items():
+            for id_, item in document.items[kind].items():
                 key = RecordKey(kind, id_)
                 found = self._observed(key, item)
                 if found.ours or key in ledger:
@@ -125,8 +136,12 @@ class StandaloneGroup:
     async def get(self, key: RecordKey) -> ObservedRecord | None:
         """Return a record of the document that the gateways have."""
         self._fleet.require_contact()
-        item = self._fleet.document.get(key) if self._fleet.document else None
+        item = self._item(key)
         return self._observed(key, item) if item is not None else None
+
+    async def filled(self) -> None:
+        """Return once gateways have a document, in this term."""
+        await self._filled.wait()
 
     async def probe(self) -> None:
         """Check whether a gateway responds and accepts the key."""
@@ -141,10 +156,9 @@ class StandaloneGroup:
         return any(each.admin.credentials_changed() for each in self._fleet.endpoints.values())
 
     async def _change(self, key: RecordKey, change: Change) -> bool:
-        document = self._fleet.document
-        if document is None:
+        if self._fleet.document is None:
             raise NotTried("the gateways have not been read yet")
-        if document.get(key) == change.item:
+        if self._item(key) == change.item:
             return False
         self._pending[key] = change
         self._wake.set()
@@ -157,7 +171,12 @@ class StandaloneGroup:
         finally:
             if self._pending.get(key) is change:
                 del self._pending[key]
-        return False
+        return key in (self._staged or ())
+
+    def _item(self, key: RecordKey) -> bytes | None:
+        if (staged := (self._staged or {}).get(key)) is not None:
+            return staged.item
+        return self._fleet.document.get(key) if self._fleet.document is not None else None
 
     async def _attend(self, term: Fence) -> None:
         async with asyncio.TaskGroup() as group:
@@ -177,9 +196,49 @@ class StandaloneGroup:
         try:
             if self._fleet.is_outdated:
                 await self._overtake()
-            await self._apply(changes, term)
+            if self._staged is None:
+                await self._apply(changes, term)
+            elif changes and not self._is_overdue:
+                await self._stage(changes, self._staged)
+            elif staged := {**self._staged, **changes}:
+                await self._fill(staged, term)
+                _end(changes)
         except GatewayError as error:
             _end(changes, error)
+
+    @property
+    def _is_overdue(self) -> bool:
+        return bool(self._staged) and self._clock.monotonic() - self._staged_since > LONGEST_FILL
+
+    async def _stage(self, changes: Changes, staged: dict[RecordKey, Change]) -> None:
+        """End writes to gateways without records as soon as they are validated; `_fill` sends them.
+
+        The first document makes a gateway ready, so it has to be complete. But the engine writes a record only after
+        the records that it refers to.
+
+        Raises:
+            GatewayError: No gateway has validated them.
+        """
+        rejected = await self._validated(changes)
+        for key, text in rejected.items():
+            changes[key].end(GatewayRejected(HTTPStatus.BAD_REQUEST, text))
+        self._staged_since = self._staged_since if staged else self._clock.monotonic()
+        staged.update((key, change) for key, change in changes.items() if key not in rejected)
+        _end(changes)
+
+    async def _fill(self, staged: Changes, term: Fence) -> None:
+        """Send the first document; the audit that follows staged writes finds what gateways reject nevertheless.
+
+        Raises:
+            GatewayError: No gateway has certainly accepted them.
+        """
+        sent = {key: Change(change.record, change.item) for key, change in staged.items()}
+        await self._apply(sent, term)
+        self._staged = None
+        self._filled.set()
+        for key, change in sent.items():
+            if (error := change.done.exception()) is not None:
+                self._log.warning("standalone.not_filled", record=str(key), error=str(error))
 
     async def _apply(self, changes: Changes, term: Fence) -> None:
         """Send some writes; rejected ones are found, and the others are sent without them.
@@ -200,7 +259,12 @@ class StandaloneGroup:
 
     async def _isolate(self, changes: Changes, error: GatewayRejected, term: Fence) -> None:
         """End the writes that the gateways reject with their errors, and send the others."""
-        rejected = await self._rejected(changes) if len(changes) > 1 else dict.fromkeys(changes, error.message)
+        rejected = dict.fromkeys(changes, error.message)
+        if len(changes) > 1:
+            try:
+                rejected = await self._validated(changes)
+            except GatewayUnavailable:
+                rejected = {}
         for key, text in rejected.items():
             record = changes[key].record
             changes[key].end(GatewayRejected(error.status, scrub(text, record.body if record else None)))
@@ -211,8 +275,12 @@ class StandaloneGroup:
             await self._apply(dict(rest[: len(rest) // 2]), term)
             await self._apply(dict(rest[len(rest) // 2 :]), term)
 
-    async def _rejected(self, changes: Changes) -> dict[RecordKey, str]:
-        """Return the records that a gateway says are invalid; none if it does not name them."""
+    async def _validated(self, changes: Changes) -> dict[RecordKey, str]:
+        """Return the records that a gateway says are invalid.
+
+        Raises:
+            GatewayUnavailable: No gateway has validated them.
+        """
         records = [change.record for change in changes.values() if change.record is not None]
         for endpoint in self._fleet.endpoints.values():
             try:
@@ -220,7 +288,7 @@ class StandaloneGroup:
                     return await endpoint.admin.validate(records)
             except GatewayError as error:
                 self._log.info("standalone.not_validated", url=endpoint.url, error=str(error))
-        return {}
+        raise GatewayUnavailable("no gateway has validated the records", sent=False)
 
     async def _take_over(self) -> None:
         """Read the gateways: the newest document counts, with the records of other clients in the others."""
@@ -228,6 +296,9 @@ class StandaloneGroup:
         for other in others:
             newest = newest.with_items(other, [key for key, item in other if not self._observed(key, item).ours])
         self._fleet.intend(newest.raised(newest.highest + GENERATION))
+        self._staged = {} if newest.is_empty else None
+        if self._staged is None:
+            self._filled.set()
 
     async def _overtake(self) -> None:
         """Replace the document of another client by a newer one, which keeps the client's records."""

@@ -36,6 +36,8 @@ class RecordStatus:
         self._order = order
         self._breaker = breaker
         self._closings = closings
+        self.is_filling = False
+        """Whether the gateways do not have the records yet whose writes have ended."""
 
     def state(self, slot: RecordSlot) -> RecordState:
         """Return the sync state of a record."""
@@ -52,7 +54,7 @@ class RecordStatus:
             return APPLIED if slot.observed is None else PENDING
         applied = slot.applied
         if applied is not None and applied.matches(record):
-            return APPLIED
+            return PENDING if self.is_filling else APPLIED
         if slot.is_foreign:
             return RecordState("rejected", f"another client created {key}: delete it in the gateway")
         if (message := slot.rejected(record)) is not None:

@@ -132,6 +132,9 @@ class SyncSession:
                 group.create_task(self._run_periodic(), name=f"sync-{name}-periodic")
                 group.create_task(self._log_synced(began), name=f"sync-{name}-synced")
                 self.driver.first_outcome.set()
+                self.driver.status.is_filling = True
+                await self._backend.filled()
+                self.driver.status.is_filling = False
                 # After the workers started: with many records it takes a while, and writes need not wait for it.
                 await self.audit.report_all()
         finally:
