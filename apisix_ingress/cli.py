@@ -1,6 +1,6 @@
 """The entry point of the program: runs the command and turns an exception into one line and an exit status.
 
-Slow imports are inside functions, so that `version` is fast and SIGTERM is handled from the start.
+The commands are imported inside functions, so that `version` is fast and SIGTERM is handled from the start.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import signal
 import sys
 from typing import NoReturn
 
+from apisix_ingress import __version__
+from apisix_ingress.errors import IngressError
 from apisix_ingress.startup.std_streams import open_streams
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -81,12 +83,8 @@ def _drop_output() -> None:
 
 
 def _run_command() -> None:
-    from apisix_ingress.errors import IngressError
-
     words = sys.argv[1:]
     if words in (["version"], ["--version"]):  # --version because many users try it first
-        from apisix_ingress import __version__
-
         print(__version__)
         return
     try:

@@ -10,40 +10,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, answer_kubectl, install, shell_of
+from apisix_ingress.commands.arguments.help import command_help, program_help
 from apisix_ingress.commands.arguments.parser import HELP_NAMES, Command, UsageMistake, end_with, parse
+from apisix_ingress.errors import UsageError
+from apisix_ingress.model.formats.near_words import did_you_mean
 
 _FOLDER = "apisix_ingress.commands"
 
-GROUPS: Mapping[str, Mapping[str, str]] = {
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Manifests, without a cluster": {
-        "lint": "manifests.lint",
-        "translate": "manifests.translate",
-        "migrate": "manifests.migrate",
+        "lint": ("manifests.lint", "Find mistakes in manifests, by code, file and line."),
+        "translate": ("manifests.translate", "Print the records of manifests."),
+        "migrate": ("manifests.migrate", "Report how Ingresses of ingress-nginx would be served."),
     },
     "A running cluster and its gateways": {
-        "status": "cluster.status",
-        "hosts": "cluster.hosts",
-        "certificates": "cluster.certificates",
-        "changes": "cluster.changes",
-        "dashboard": "cluster.dashboard",
-        "doctor": "cluster.doctor",
-        "tree": "cluster.tree",
-        "explain": "gateways.explain",
-        "diff": "gateways.diff",
-        "orphans": "gateways.orphans",
-        "wait": "cluster.wait",
+        "status": ("cluster.status", "Show gateways, objects that need attention, and the leader."),
+        "hosts": ("cluster.hosts", "List hosts: state, since when, backends, certificate, objects, cause."),
+        "certificates": (
+            "cluster.certificates",
+            "List certificates: validity, hosts, issuer, Secret; missing ones first.",
+        ),
+        "changes": ("cluster.changes", "List what changed in the gateways in the last hour."),
+        "dashboard": ("cluster.dashboard", "Open the status page of the leader in a browser."),
+        "doctor": ("cluster.doctor", "Check permissions, CRDs, clocks, keys, plugins and more."),
+        "tree": ("cluster.tree", "Draw hosts, routes, upstreams and pods with their owners."),
+        "explain": ("gateways.explain", "Show what response a request gets, and why."),
+        "diff": ("gateways.diff", "Show what a sync would write to a gateway."),
+        "orphans": ("gateways.orphans", "List records without an object, and dangling references."),
+        "wait": ("cluster.wait", "Wait until an object is in effect in every gateway."),
     },
     "Changes and reports": {
-        "adopt": "gateways.adopt",
-        "replace-2x": "gateways.replace_2x",
-        "verify": "gateways.verify",
-        "bundle": "cluster.bundle",
+        "adopt": ("gateways.adopt", "Take over unmanaged records."),
+        "replace-2x": ("gateways.replace_2x", "Replace the records of apisix-ingress-controller 2.x."),
+        "verify": ("gateways.verify", "Compare the responses of two gateways."),
+        "bundle": ("cluster.bundle", "Write an archive for a bug report, without secrets."),
     },
-    "The controller": {"run": "run", "check-config": "own", "crds": "own", "version": "own"},
+    "The controller": {
+        "run": ("run", "Run the controller until SIGTERM, SIGINT or SIGHUP."),
+        "check-config": ("own", "Validate a configuration file, including the environment."),
+        "crds": ("own", "Print the CustomResourceDefinitions."),
+        "version": ("own", "Print the version."),
+    },
 }
-"""The commands of each group, with the module of each."""
+"""The commands of each group: name → module and summary. Help shows the summary without importing the module."""
 
-MODULES: Mapping[str, str] = {name: module for group in GROUPS.values() for name, module in group.items()}
+MODULES: Mapping[str, str] = {name: module for group in GROUPS.values() for name, (module, _) in group.items()}
 
 PLUGIN = "kubectl-"
 """Prefix of the programs that kubectl runs as its plugins."""
@@ -57,6 +69,7 @@ _OPTIONS = (
     (_INSTALL, "Install completion for the current shell."),
     (_SHOW, "Show completion for the current shell, to copy it or customize the installation."),
 )
+_SUMMARIES = {heading: [(name, summary) for name, (_, summary) in rows.items()] for heading, rows in GROUPS.items()}
 
 
 def shown_name(program: str) -> str:
@@ -89,8 +102,6 @@ def run_program(words: Sequence[str], program: str) -> None:
         IngressError: The command failed.
     """
     if "_APISIX_INGRESS_COMPLETE" in os.environ:
-        from apisix_ingress.commands.arguments.completion import answer
-
         _print(answer(os.environ, tuple(MODULES), load))
     elif not words or words[0] in HELP_NAMES:
         _print_help(program)
@@ -101,16 +112,12 @@ def run_program(words: Sequence[str], program: str) -> None:
     elif words[0].startswith("-"):
         end_with(UsageMistake(f"No such option: {words[0]}"), program)
     else:
-        from apisix_ingress.model.formats.near_words import did_you_mean
-
         advice = did_you_mean(words[0], MODULES)
         end_with(UsageMistake(f"No such command '{words[0]}'." + (f" D{advice[1:]}" if advice else "")), program)
 
 
 def complete_for_kubectl(words: Sequence[str]) -> None:
     """Print what follows the words after `kubectl apisix-ingress`, for kubectl's completion."""
-    from apisix_ingress.commands.arguments.completion import answer_kubectl
-
     _print(answer_kubectl(words, tuple(MODULES), load))
 
 
@@ -120,27 +127,20 @@ def _call(command: Command, words: Sequence[str], program: str) -> None:
     except UsageMistake as mistake:
         end_with(mistake, program, command)
     if values is None:
-        from apisix_ingress.commands.arguments.help import command_help
-
         _print(command_help(program, command))
     else:
         command.function(**values)
 
 
 def _print_help(program: str) -> None:
-    from apisix_ingress.commands.arguments.help import program_help
-
-    _print(program_help(program, _TEXT, _OPTIONS, {heading: map(load, names) for heading, names in GROUPS.items()}))
+    _print(program_help(program, _TEXT, _OPTIONS, _SUMMARIES))
 
 
 def _complete(option: str, shell: str) -> None:
     """Install or print the completion of a shell, by default the user's."""
-    from apisix_ingress.commands.arguments.completion import SCRIPTS, install, shell_of
-    from apisix_ingress.commands.common.output import fail
-
     name = shell or shell_of(os.environ)
     if name not in SCRIPTS:
-        fail(f"{option} {name}".rstrip() + f": must be one of {', '.join(SCRIPTS)}")
+        raise UsageError(f"{option} {name}".rstrip() + f": must be one of {', '.join(SCRIPTS)}")
     if option == _SHOW:
         print(SCRIPTS[name], end="")
     else:

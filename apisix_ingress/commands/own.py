@@ -6,6 +6,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import yaml
+
+import crds as definitions
+from apisix_ingress import __version__
 from apisix_ingress.commands.arguments.parameters import Argument
 from apisix_ingress.commands.common.output import (
     Output,
@@ -16,6 +20,7 @@ from apisix_ingress.commands.common.output import (
     print_stderr,
     settings_of,
 )
+from apisix_ingress.settings.warnings import cautions
 
 FileArgument = Annotated[Path, Argument(metavar="FILE", help="Configuration file (YAML).")]
 
@@ -28,12 +33,9 @@ def crds(output: OutputOption = Output.yaml) -> None:
     Examples:
         apisix-ingress crds | kubectl apply --server-side -f -
     """
-    import crds as definitions
-
     if output == Output.json:
         print_json({"apiVersion": "v1", "kind": "List", "items": definitions.manifests()})
         return
-    import yaml
 
     yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
 
@@ -46,8 +48,6 @@ def check_config(file: FileArgument, output: ReportOption = Report.text) -> None
     Examples:
         apisix-ingress check-config config.yaml
     """
-    from apisix_ingress.settings.warnings import cautions
-
     settings = settings_of(file)
     found, names = list(cautions(settings)), [cluster.name for cluster in settings.clusters]
     if output == Report.json:
@@ -65,8 +65,6 @@ def version(output: ReportOption = Report.text) -> None:
     Examples:
         apisix-ingress version
     """
-    from apisix_ingress import __version__
-
     if output == Report.json:
         print_json({"version": __version__})
     else:

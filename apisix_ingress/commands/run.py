@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated, NoReturn
 
+from apisix_ingress.app import run_controller
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.output import (
     AdminKeyOption,
@@ -14,6 +15,7 @@ from apisix_ingress.commands.common.output import (
     KubeconfigOption,
     fail,
 )
+from apisix_ingress.settings import load_settings
 
 ManifestsOption = Annotated[str | None, Option(metavar="PATH", help="Manifests to watch instead of an API server.")]
 ListenOption = Annotated[str | None, Option(metavar="HOST:PORT", help="Listen address of health and metrics.")]
@@ -39,9 +41,6 @@ def run(
         apisix-ingress run --config config.yaml
         apisix-ingress run --kubeconfig ~/.kube/config --log-level debug
     """
-    from apisix_ingress.app import run_controller
-    from apisix_ingress.settings import load_settings
-
     overrides = {
         "kubernetes": {"kubeconfig": kubeconfig},
         "http": {"listen": http_listen},

@@ -7,14 +7,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apisix_ingress.diagnostics.claimants import candidates, claimant
 from apisix_ingress.diagnostics.wanted_certificates import missing_texts
 from apisix_ingress.errors import UsageError
 from apisix_ingress.explain.answer import CLOSED, Claimant, Unapplied
-from apisix_ingress.explain.report import explain
+from apisix_ingress.explain.report import explain, of_clusters
 from apisix_ingress.explain.request import ProbeRequest, parse_request
+from apisix_ingress.explain.response import Records
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
@@ -22,9 +23,6 @@ from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.snapshot import Snapshot
 from apisix_ingress.statuspage.summary.entry import SERVES_LAST, Entry
-
-if TYPE_CHECKING:
-    from apisix_ingress.explain.response import Records
 
 DEADLINE = 2.0
 """Seconds for one result."""
@@ -130,8 +128,6 @@ class Explainer:
 async def _of_clusters(
     request: ProbeRequest, facts: PageInputs, snapshot: Snapshot, clusters: Sequence[str]
 ) -> JsonObject:
-    from apisix_ingress.explain.report import of_clusters  # as in `_explain`
-
     return of_clusters({each: await _explained(request, facts, snapshot, each) for each in clusters})
 
 

@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from aiohttp import web
+
 from apisix_ingress import __version__
+from apisix_ingress.statuspage.access import Audience, protect
 from apisix_ingress.statuspage.history import History
 from apisix_ingress.wiring.controller_state import ControllerState
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
-    from apisix_ingress.statuspage.access import Audience
     from apisix_ingress.statuspage.service import StatusPage
 
-    Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]
-    Close = Callable[[web.Application], Awaitable[None]]
+Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Close = Callable[[web.Application], Awaitable[None]]
 
 
 class LazyStatusPage:
@@ -81,8 +81,6 @@ def mount(app: web.Application, serve: Serve, close: Close) -> None:
         serve: Answers a request for any of the addresses.
         close: Ends what takes long when the server stops.
     """
-    from apisix_ingress.statuspage.access import protect
-
     app.router.add_get("/", serve)
     app.router.add_get("/status{rest:(/.*)?}", serve)
     app.on_response_prepare.append(protect)

@@ -97,15 +97,16 @@ class Cli:
 
     async def beside(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it in a thread, while servers of this event loop respond; starting a process would take a second."""
-        return await asyncio.to_thread(self._inside, arguments)
+        return await asyncio.to_thread(self.inside, *arguments)
 
-    def _inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def inside(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it in this process."""
         out, err, status = TextIOWrapper(BytesIO()), TextIOWrapper(BytesIO()), 0
         with ExitStack() as held:
             for each in (chdir(self.folder), redirect_stdout(out), redirect_stderr(err)):
                 held.enter_context(each)
             held.enter_context(
-                patch("apisix_ingress.observability.log.setup_logging")
+                patch("apisix_ingress.commands.common.setup.setup_logging")
             )  # it stays for the life of a process
             held.enter_context(_only_errors_logged())
             held.enter_context(patch.object(sys, "argv", ["apisix-ingress", *arguments]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from apisix_ingress.commands.arguments.parameters import Parameter
 from apisix_ingress.commands.arguments.parser import Command
@@ -37,18 +37,14 @@ def command_help(program: str, command: Command) -> Iterator[str]:
 
 
 def program_help(
-    program: str, text: str, options: Sequence[tuple[str, str]], groups: Mapping[str, Iterable[Command]]
+    program: str, text: str, options: Sequence[tuple[str, str]], groups: Mapping[str, Sequence[tuple[str, str]]]
 ) -> Iterator[str]:
-    """Yield the lines of the program's help page: each group of commands with the first sentence of each."""
+    """Yield the lines of the program's help page: each group of commands with their summaries."""
     yield f"Usage: {program} [OPTIONS] COMMAND [ARGS]..."
     yield from _paragraphs(text)
     yield from _rows("Options", [*options, _HELP_ROW])
     for heading, commands in groups.items():
-        yield from _rows(heading, [(each.name, _summary(each)) for each in commands])
-
-
-def _summary(command: Command) -> str:
-    return (inspect.getdoc(command.function) or "").partition("\n")[0]
+        yield from _rows(heading, commands)
 
 
 def _paragraphs(text: str) -> Iterator[str]:

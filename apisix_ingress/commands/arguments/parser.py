@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from apisix_ingress.commands.arguments.parameters import Argument, BadParameter, Parameter, parameters_of
+from apisix_ingress.model.formats.near_words import did_you_mean
 
 HELP_NAMES = ("-h", "--help")
 _USAGE_STATUS = 2
@@ -101,8 +102,6 @@ def _add(parser: argparse.ArgumentParser, option: Parameter) -> None:
 
 
 def _unknown_option(name: str, command: Command) -> str:
-    from apisix_ingress.model.formats.near_words import did_you_mean
-
     advice = did_you_mean(name, (each for option in command.options for each in option.names))
     return f"No such option: {name}" + (f"; {advice}" if advice else "")
 

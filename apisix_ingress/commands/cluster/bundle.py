@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
@@ -12,9 +12,9 @@ from apisix_ingress.commands.common.output import (
     one_of,
     print_json,
 )
-
-if TYPE_CHECKING:
-    from apisix_ingress.commands.common.setup import Step
+from apisix_ingress.commands.common.setup import Step
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.reports.bundle import LOGS, check_target, collect, write_bundle
 
 FileOption = Annotated[Path, Option("--write", metavar="FILE", help="Path of the archive.")]
 FormatOption = Annotated[str, one_of(("zip", "json"), description="zip: write an archive; json: print its files.")]
@@ -41,9 +41,6 @@ def bundle(
     Examples:
         apisix-ingress bundle --config config.yaml --write bundle.zip
     """
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.reports.bundle import LOGS, check_target, collect, write_bundle
-
     if output != "json" and write.exists() and not force:
         fail(f"{write} exists: choose another name with --write, or use --force")
     settings = connection.settings()

@@ -7,6 +7,7 @@ from typing import Annotated
 from apisix_ingress.commands.arguments.parameters import Argument, Option
 from apisix_ingress.commands.common.output import EXIT_FOUND
 from apisix_ingress.commands.common.running import LeaderPage, asks_leader
+from apisix_ingress.diagnostics.reports.certificate_table import certificate_lines, certificates_document
 
 WordsArgument = Annotated[
     str, Argument(metavar="WORDS", help="Only certificates with these words: a host, an issuer, a Secret, an object.")
@@ -29,8 +30,6 @@ def certificates(words: WordsArgument = "", problems: ProblemsOption = False, *,
         apisix-ingress certificates shop.example.org --context production
         apisix-ingress certificates --url http://localhost:8080 -o json
     """
-    from apisix_ingress.diagnostics.reports.certificate_table import certificate_lines, certificates_document
-
     with page.open() as read:
         document = certificates_document(read("certificates", {"q": words}), only_problems=problems)
     page.show(document, certificate_lines)

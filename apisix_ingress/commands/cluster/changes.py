@@ -6,6 +6,7 @@ from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Argument
 from apisix_ingress.commands.common.running import LeaderPage, asks_leader
+from apisix_ingress.diagnostics.reports.change_list import change_lines, changes_document
 
 WordsArgument = Annotated[str, Argument(metavar="WORDS", help="Only changes with these words: an object, a record …")]
 
@@ -24,7 +25,5 @@ def changes(words: WordsArgument = "", *, page: LeaderPage) -> None:
         apisix-ingress changes 'ApisixRoute shop/web' --context production
         apisix-ingress changes --url http://localhost:8080 -o json
     """
-    from apisix_ingress.diagnostics.reports.change_list import change_lines, changes_document
-
     with page.open() as read:
         page.show(changes_document(read("changes", {"q": words})), change_lines)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import webbrowser
 from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import fail
+from apisix_ingress.commands.common.running import leader_port
 
 PortOption = Annotated[
     int, Option("--port", metavar="PORT", limits=(0, 65535), help="Local port; by default any free one.")
@@ -27,8 +29,6 @@ def dashboard(port: PortOption = 0, no_open: NoOpenOption = False, *, connection
         apisix-ingress dashboard
         apisix-ingress dashboard --context production --port 8080 --no-open
     """
-    from apisix_ingress.commands.common.running import leader_port
-
     try:
         with leader_port(connection, port) as (pod, found):
             print(f"Pod {pod.namespace}/{pod.name} leads; its status page: {found.url}/status", flush=True)
@@ -41,6 +41,4 @@ def dashboard(port: PortOption = 0, no_open: NoOpenOption = False, *, connection
 
 
 def _open(url: str) -> None:
-    import webbrowser
-
     webbrowser.open(url)

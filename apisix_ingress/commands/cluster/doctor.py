@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import BadParameter, Option
 from apisix_ingress.commands.common.connection import Connection, connects
@@ -14,11 +15,9 @@ from apisix_ingress.commands.common.output import (
     painted,
 )
 from apisix_ingress.commands.common.setup import print_report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from apisix_ingress.diagnostics.doctor.check import Check
+from apisix_ingress.diagnostics.doctor.check import Check
+from apisix_ingress.diagnostics.doctor.report import doctor_document, doctor_lines, examine, refused_settings
+from apisix_ingress.errors import ConfigError
 
 _COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "dim"}
 
@@ -58,17 +57,12 @@ def doctor(
         apisix-ingress doctor --config config.yaml
         apisix-ingress doctor --account ingress/apisix-ingress --context production
     """
-    from apisix_ingress.diagnostics.doctor.report import doctor_document, doctor_lines
-
     document = doctor_document(_checks(connection, account))
     print_report(document, doctor_lines(document), output, paint=_paint)
     raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
 
 
 def _checks(connection: Connection, account: str) -> list[Check]:
-    from apisix_ingress.diagnostics.doctor.report import examine, refused_settings
-    from apisix_ingress.errors import ConfigError
-
     try:
         settings = connection.settings()
     except ConfigError as error:

@@ -8,6 +8,8 @@ from apisix_ingress.commands.arguments.parameters import Argument, Option
 from apisix_ingress.commands.common.completions import complete_hosts
 from apisix_ingress.commands.common.output import EXIT_FOUND, print_stderr
 from apisix_ingress.commands.common.running import LeaderPage, asks_leader
+from apisix_ingress.diagnostics.reports.host_table import host_lines, hosts_document
+from apisix_ingress.model.formats.near_words import did_you_mean
 
 WordsArgument = Annotated[
     str, Argument(metavar="HOST", help="A host or a part of it, or of an object's name.", complete=complete_hosts)
@@ -29,9 +31,6 @@ def hosts(words: WordsArgument = "", problems: ProblemsOption = False, *, page: 
         apisix-ingress hosts shop.example.org --context production
         apisix-ingress hosts --url http://localhost:8080 -o json
     """
-    from apisix_ingress.diagnostics.reports.host_table import host_lines, hosts_document
-    from apisix_ingress.model.formats.near_words import did_you_mean
-
     with page.open() as read:
         troubled = found = hosts_document(read("hosts", {"q": words, "state": "troubled"}))
         if not problems or (words and not troubled["hosts"]):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+import time
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.completions import complete_kinds
@@ -17,12 +18,15 @@ from apisix_ingress.commands.common.output import (
     print_json,
 )
 from apisix_ingress.commands.common.running import understood
-from apisix_ingress.commands.common.setup import print_painted
-
-if TYPE_CHECKING:
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.diagnostics.reports.status import Filter
-    from apisix_ingress.model.json import JsonObject
+from apisix_ingress.commands.common.setup import Step, print_painted
+from apisix_ingress.diagnostics.collect.cluster_state import api_server, look
+from apisix_ingress.diagnostics.collect.running_controller import read_status
+from apisix_ingress.diagnostics.object_names import find_kind
+from apisix_ingress.diagnostics.reports.status import Filter, status_document
+from apisix_ingress.diagnostics.reports.status_table import status_lines
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.runtime.clock import MonotonicClock
 
 WATCH_SECONDS = 2.0
 """Seconds between two refreshes with --watch."""
@@ -64,10 +68,6 @@ def status(
         apisix-ingress status -n shop --kind ApisixRoute --all
         apisix-ingress status --watch --url http://localhost:8080
     """
-    from apisix_ingress.diagnostics.object_names import find_kind
-    from apisix_ingress.diagnostics.reports.status import Filter
-    from apisix_ingress.model.kinds.table import RESOURCES
-
     if watch and output != Report.text:
         fail("--watch requires the output format text")
     only = Filter(namespace, frozenset(find_kind(word, RESOURCES) for word in kind or ()), healthy=every)
@@ -81,9 +81,6 @@ def status(
 
 
 def _of_cluster(connection: Connection, only: Filter) -> JsonObject:
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server, look
-    from apisix_ingress.diagnostics.reports.status import status_document
-
     settings = connection.settings()
 
     async def see(step: Step) -> JsonObject:
@@ -94,15 +91,10 @@ def _of_cluster(connection: Connection, only: Filter) -> JsonObject:
 
 
 def _of_controller(url: str, only: Filter, connection: Connection) -> JsonObject:
-    from apisix_ingress.diagnostics.collect.running_controller import read_status
-
     return connection.run(lambda step: read_status(url, only))
 
 
 def _print(document: JsonObject, output: str, *, is_repeated: bool) -> None:
-    from apisix_ingress.diagnostics.reports.status_table import status_lines
-    from apisix_ingress.runtime.clock import MonotonicClock
-
     if output == Report.json:
         print_json(document)
         return
@@ -113,6 +105,4 @@ def _print(document: JsonObject, output: str, *, is_repeated: bool) -> None:
 
 
 def _pause() -> None:
-    import time
-
     time.sleep(WATCH_SECONDS)

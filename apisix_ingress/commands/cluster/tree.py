@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
 from apisix_ingress.commands.common.completions import complete_hosts_and_kinds
 from apisix_ingress.commands.common.connection import Connection, connects
+from apisix_ingress.commands.common.manifests import read_manifests
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ManifestsOption,
@@ -17,13 +18,20 @@ from apisix_ingress.commands.common.output import (
     print_stderr,
 )
 from apisix_ingress.commands.common.running import understood
-from apisix_ingress.commands.common.setup import print_report
-
-if TYPE_CHECKING:
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.diagnostics.reports.tree import Wanted
-    from apisix_ingress.model.keys import ObjectKey
-    from apisix_ingress.settings import Settings
+from apisix_ingress.commands.common.setup import Step, print_report
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.collect.inventory import take_inventory
+from apisix_ingress.diagnostics.collect.running_controller import read_wanted
+from apisix_ingress.diagnostics.object_names import find_kind, parse_object
+from apisix_ingress.diagnostics.record_owners import written_owners
+from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address, tree_document
+from apisix_ingress.diagnostics.reports.tree_render import dot_lines, mermaid_lines, text_lines
+from apisix_ingress.errors import KubeError, UsageError
+from apisix_ingress.model.formats.near_words import did_you_mean
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.objects import Pod
+from apisix_ingress.settings import Settings
 
 WhatArgument = Annotated[
     str,
@@ -62,9 +70,6 @@ def tree(
         apisix-ingress tree ApisixRoute shop/web --mermaid
         apisix-ingress tree --url http://localhost:8080
     """
-    from apisix_ingress.diagnostics.reports.tree import tree_document
-    from apisix_ingress.diagnostics.reports.tree_render import dot_lines, mermaid_lines, text_lines
-
     if dot and mermaid:
         fail("--dot and --mermaid are mutually exclusive")
     host, about = _requested(what, name)
@@ -88,8 +93,6 @@ def _wanted(paths: list[str] | None, url: str, connection: Connection) -> Wanted
     if paths and url:
         fail("--url cannot be combined with -f")
     if url:
-        from apisix_ingress.diagnostics.collect.running_controller import read_wanted
-
         return connection.run(lambda step: read_wanted(url))
     settings = connection.settings()
     return _of_files(paths, settings) if paths else connection.run(lambda step: _of_api(settings, step))
@@ -97,26 +100,16 @@ def _wanted(paths: list[str] | None, url: str, connection: Connection) -> Wanted
 
 def _requested(what: str, name: str) -> tuple[str, ObjectKey | None]:
     """Return the host or the object named by the arguments."""
-    from apisix_ingress.diagnostics.object_names import parse_object
-    from apisix_ingress.model.kinds.table import RESOURCES
-
     return ("", parse_object(what, name, RESOURCES)) if name else (what, None)
 
 
 def _similar(host: str, wanted: Wanted) -> str:
     """Return a question that names the host most similar to one without routes, or an empty string."""
-    from apisix_ingress.diagnostics.reports.tree import tree_document
-    from apisix_ingress.model.formats.near_words import did_you_mean
-
     return did_you_mean(host, (each["host"] for each in tree_document(wanted)["hosts"])) if host else ""
 
 
 def _check_host(word: str) -> None:
     """End with an error if the argument is a kind without the name of an object, rather than a host."""
-    from apisix_ingress.diagnostics.object_names import find_kind
-    from apisix_ingress.errors import UsageError
-    from apisix_ingress.model.kinds.table import RESOURCES
-
     try:
         kind = find_kind(word, RESOURCES)
     except UsageError:
@@ -127,11 +120,6 @@ def _check_host(word: str) -> None:
 
 def _of_files(paths: list[str], settings: Settings) -> Wanted:
     """Return the records of manifests; print their problems to stderr."""
-    from apisix_ingress.commands.common.manifests import read_manifests
-    from apisix_ingress.diagnostics.record_owners import written_owners
-    from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
-    from apisix_ingress.model.objects import Pod
-
     found = read_manifests(paths, settings)
     print_stderr([*found.warnings(), *found.problems()])
     pods = pods_by_address(item for item in found.loaded.objects if isinstance(item, Pod))
@@ -141,12 +129,6 @@ def _of_files(paths: list[str], settings: Settings) -> Wanted:
 
 async def _of_api(settings: Settings, step: Step) -> Wanted:
     """Return the records of the API server's objects; kinds that could not be read are reported on stderr."""
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.collect.inventory import take_inventory
-    from apisix_ingress.diagnostics.record_owners import written_owners
-    from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
-    from apisix_ingress.errors import KubeError
-
     async with api_server(settings) as api:
         inventory = await take_inventory(api, settings, step=step)
     print_stderr(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))

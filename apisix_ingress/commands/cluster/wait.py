@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Argument, BadParameter, Option
 from apisix_ingress.commands.common.completions import complete_kinds_with_conditions
@@ -12,15 +13,15 @@ from apisix_ingress.commands.common.output import (
     Report,
     ReportOption,
 )
-from apisix_ingress.commands.common.setup import print_report, run_with_progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.diagnostics.reports.wait import Verdict
-    from apisix_ingress.model.json import JsonObject
-    from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.object_names import parse_object
+from apisix_ingress.diagnostics.reports.wait import Verdict, wait_live
+from apisix_ingress.model.formats.duration import parse_duration
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.runtime.clock import MonotonicClock
 
 KindArgument = Annotated[
     str, Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …", complete=complete_kinds_with_conditions)
@@ -59,11 +60,6 @@ def wait(
         apisix-ingress wait ApisixRoute shop/web --timeout 90s
         apisix-ingress wait ing shop/web
     """
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.reports.wait import wait_live
-    from apisix_ingress.model.formats.duration import parse_duration
-    from apisix_ingress.runtime.clock import MonotonicClock
-
     key, seconds = _object(kind, name), parse_duration(timeout)
     settings = connection.settings()
 
@@ -77,9 +73,6 @@ def wait(
 
 
 def _object(kind: str, name: str) -> ObjectKey:
-    from apisix_ingress.diagnostics.object_names import parse_object
-    from apisix_ingress.model.kinds.table import RESOURCES
-
     return parse_object(kind, name, [each for each, row in RESOURCES.items() if row.status])
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from apisix_ingress.commands.common.connection import Connection
-
-if TYPE_CHECKING:
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.model.json import FrozenJson
-    from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.commands.common.manifests import read_manifests
+from apisix_ingress.commands.common.running import read_listing, understood
+from apisix_ingress.commands.common.setup import Step
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.collect.inventory import take_inventory
+from apisix_ingress.errors import IngressError
+from apisix_ingress.explain.patterns import RouteFacts
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.network.host_names import host_mistake
+from apisix_ingress.model.problem_codes.table import CODES, NUMBERS
 
 _SECONDS = "3s"
 """Time limit for reading hosts from an API server or a controller while a shell waits."""
@@ -20,22 +26,16 @@ _SECONDS = "3s"
 
 def complete_kinds(before: Sequence[str]) -> Iterable[str]:
     """Offer the kinds that commands accept."""
-    from apisix_ingress.model.kinds.table import RESOURCES
-
     return RESOURCES
 
 
 def complete_kinds_with_conditions(before: Sequence[str]) -> Iterable[str]:
     """Offer the kinds whose objects have a status."""
-    from apisix_ingress.model.kinds.table import RESOURCES
-
     return (kind for kind, row in RESOURCES.items() if row.status)
 
 
 def complete_codes(before: Sequence[str]) -> Iterable[str]:
     """Offer the codes of problems: numbers and words."""
-    from apisix_ingress.model.problem_codes.table import CODES, NUMBERS
-
     return (*NUMBERS, *CODES)
 
 
@@ -44,9 +44,6 @@ def complete_hosts(before: Sequence[str]) -> Iterable[str]:
 
     A shell inserts a candidate into the command line without quotes, so only valid host names are offered.
     """
-    from apisix_ingress.errors import IngressError
-    from apisix_ingress.model.network.host_names import host_mistake
-
     try:
         return sorted(host for host in _hosts(before) if not host_mistake(host))
     except (IngressError, OSError, SystemExit):
@@ -59,16 +56,12 @@ def complete_hosts_and_kinds(before: Sequence[str]) -> Iterable[str]:
 
 
 def _hosts(before: Sequence[str]) -> set[str]:
-    from apisix_ingress.explain.patterns import RouteFacts
-
     given = dict(pairwise(before))
     config = given.get("--config")
     connection = Connection(
         Path(config) if config else None, given.get("--kubeconfig"), given.get("--context"), deadline=_SECONDS
     )
     if url := given.get("--url"):
-        from apisix_ingress.commands.common.running import read_listing, understood
-
         with understood(url):
             return {str(each["host"]) for each in read_listing(url, "hosts", {}, connection)["items"]}
     path = given.get("-f") or given.get("--filename")
@@ -78,15 +71,10 @@ def _hosts(before: Sequence[str]) -> set[str]:
 
 
 def _of_manifests(path: str, connection: Connection) -> Mapping[RecordKey, FrozenJson]:
-    from apisix_ingress.commands.common.manifests import read_manifests
-
     return read_manifests([path], connection.settings()).outcome.bodies()
 
 
 def _of_api(connection: Connection) -> Mapping[RecordKey, FrozenJson]:
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.collect.inventory import take_inventory
-
     settings = connection.settings()
 
     async def read(step: Step) -> Mapping[RecordKey, FrozenJson]:

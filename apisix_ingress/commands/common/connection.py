@@ -10,14 +10,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from apisix_ingress.commands.arguments.parameters import BadParameter, Option
 from apisix_ingress.commands.common.output import AdminKeyOption, AdminUrlOption, ConfigOption, KubeconfigOption
-from apisix_ingress.commands.common.setup import Step, run_with_progress
-
-if TYPE_CHECKING:
-    from apisix_ingress.settings import Settings
+from apisix_ingress.commands.common.setup import Step, quiet_settings, run_with_progress
+from apisix_ingress.model.formats.duration import parse_duration
+from apisix_ingress.settings import Settings
 
 T = TypeVar("T")
 
@@ -45,8 +44,6 @@ def check_duration(text: str) -> None:
     Raises:
         BadParameter: It is not a duration.
     """
-    from apisix_ingress.model.formats.duration import parse_duration
-
     try:
         parse_duration(text)
     except ValueError as error:
@@ -100,8 +97,6 @@ class Connection:
         Raises:
             IngressError: The time is over.
         """
-        from apisix_ingress.model.formats.duration import parse_duration
-
         return run_with_progress(work, deadline=parse_duration(self.deadline or DEADLINE))
 
     def settings(self) -> Settings:
@@ -110,8 +105,6 @@ class Connection:
         Raises:
             ConfigError: A setting is invalid.
         """
-        from apisix_ingress.commands.common.setup import quiet_settings
-
         kubernetes = {
             "kubeconfig": self.kubeconfig,
             "context": self.context,

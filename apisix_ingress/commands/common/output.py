@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -9,6 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
+from apisix_ingress.diagnostics.reports.references import with_references
+from apisix_ingress.model.formats.yaml_output import print_yaml
+from apisix_ingress.model.secrets.redaction import escape, escape_in_quotes
+from apisix_ingress.settings import load_settings
 
 EXIT_FOUND = 1
 """The command succeeded and found something: problems, a difference, no route."""
@@ -80,8 +86,6 @@ def given_paths(paths: list[str] | None, filename: list[str] | None, example: st
 
 def fail(message: str) -> NoReturn:
     """End with an error without control characters; one line of text is one line of the message."""
-    from apisix_ingress.model.secrets.redaction import escape
-
     for line in message.removesuffix("\n").split("\n"):
         print(f"error: {escape(line)}", file=sys.stderr)
     raise SystemExit(EXIT_ERROR)
@@ -89,24 +93,18 @@ def fail(message: str) -> NoReturn:
 
 def print_stderr(lines: Iterable[str]) -> None:
     """Print lines to stderr, whatever the command prints."""
-    from apisix_ingress.model.secrets.redaction import escape
-
     for line in lines:
         print(escape(line), file=sys.stderr)
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines without control characters."""
-    from apisix_ingress.model.secrets.redaction import escape
-
     for line in lines:
         print(escape(line))
 
 
 def colours(stream: Any = None) -> bool:
     """Return whether a stream, by default stdout, supports colours: a terminal without NO_COLOR (no-color.org)."""
-    import os
-
     target = sys.stdout if stream is None else stream
     return bool(target.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -119,26 +117,16 @@ def painted(text: str, colour: str, *, is_on: bool) -> str:
 
 def print_report_json(document: Any) -> None:
     """Print a report as JSON, with object references of one shape."""
-    from apisix_ingress.diagnostics.reports.references import with_references
-
     print_json(with_references(document))
 
 
 def print_json(document: Any) -> None:
     """Print a document as JSON, with control characters as escape sequences of JSON."""
-    import json
-
-    from apisix_ingress.model.secrets.redaction import escape_in_quotes
-
     print(escape_in_quotes(json.dumps(document, indent=2, ensure_ascii=False)))
 
 
 def settings_of(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
     """Return the settings of file, environment and flags."""
-    import os
-
-    from apisix_ingress.settings import load_settings
-
     return load_settings(config, overrides or {}, os.environ)
 
 
@@ -147,6 +135,4 @@ def print_document(document: dict[str, Any], output: str) -> None:
     if output == Output.json:
         print_json(document)
     else:
-        from apisix_ingress.model.formats.yaml_output import print_yaml
-
         print_yaml(document, sys.stdout)

@@ -6,20 +6,20 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import Report, ReportOption, RunningOption, print_json
-from apisix_ingress.commands.common.setup import print_painted
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.diagnostics.collect.leader import LeaderPod
-    from apisix_ingress.diagnostics.collect.port_forward import Forwarding
-    from apisix_ingress.model.json import JsonObject
+from apisix_ingress.commands.common.setup import Step, print_painted
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.collect.leader import LeaderPod, find_leader
+from apisix_ingress.diagnostics.collect.port_forward import Access, Forwarding, forwarded
+from apisix_ingress.diagnostics.collect.running_controller import read_list
+from apisix_ingress.errors import IngressError
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.runtime.clock import MonotonicClock
 
 
 @contextmanager
@@ -29,11 +29,6 @@ def leader_port(connection: Connection, local: int = 0) -> Iterator[tuple[Leader
     Raises:
         IngressError: There is no leader, or its port cannot be forwarded.
     """
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.collect.leader import find_leader
-    from apisix_ingress.diagnostics.collect.port_forward import Access, forwarded
-    from apisix_ingress.runtime.clock import MonotonicClock
-
     settings = connection.settings()
 
     async def find(step: Step) -> LeaderPod:
@@ -57,8 +52,6 @@ def understood(url: str) -> Iterator[None]:
     Raises:
         IngressError: The document has other fields or types.
     """
-    from apisix_ingress.errors import IngressError
-
     try:
         yield
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RecursionError) as error:
@@ -110,8 +103,6 @@ class LeaderPage:
 
     def show(self, document: JsonObject, lines: Callable[[JsonObject, datetime], Iterable[tuple[str, str]]]) -> None:
         """Print a document, or its text form."""
-        from apisix_ingress.runtime.clock import MonotonicClock
-
         if self.output == Report.json:
             print_json(document)
         else:
@@ -141,7 +132,6 @@ def read_listing(url: str, name: str, query: dict[str, str], connection: Connect
     Raises:
         IngressError: It cannot be read.
     """
-    from apisix_ingress.diagnostics.collect.running_controller import read_list
 
     async def read(step: Step) -> JsonObject:
         step(f"reading {name}")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import structlog
 
 from apisix_ingress.commands.common.output import Report, colours, painted, print_report_json, settings_of
 from apisix_ingress.errors import IngressError
-
-if TYPE_CHECKING:
-    from apisix_ingress.settings import Settings
+from apisix_ingress.model.secrets.redaction import escape
+from apisix_ingress.observability.log import setup_logging
+from apisix_ingress.settings import Settings
 
 T = TypeVar("T")
 Step = Callable[[str], None]
@@ -27,10 +31,6 @@ def quiet_settings(config: Path | None, overrides: dict[str, Any]) -> Settings:
 
     Failures are in the report, or end the command with their message.
     """
-    import logging
-
-    import structlog
-
     settings: Settings = settings_of(config, overrides)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return settings
@@ -38,8 +38,6 @@ def quiet_settings(config: Path | None, overrides: dict[str, Any]) -> Settings:
 
 def offline_settings(config: Path | None) -> Settings:
     """Return the settings of an offline command; only bugs of the program are logged."""
-    from apisix_ingress.observability.log import setup_logging
-
     settings: Settings = settings_of(config)
     setup_logging("error", settings.log.format)
     return settings
@@ -55,15 +53,11 @@ def run_with_progress(work: Callable[[Step], Coroutine[Any, Any, T]], *, deadlin
     Raises:
         IngressError: The time is over.
     """
-    import asyncio
-
     with _progress() as show:
         return asyncio.run(_limited(work, show, deadline))
 
 
 async def _limited(work: Callable[[Step], Coroutine[Any, Any, T]], show: Step, deadline: float | None) -> T:
-    import asyncio
-
     current = "connecting"
 
     def step(what: str) -> None:
@@ -95,8 +89,6 @@ def print_report(
     paint: Callable[[Iterable[str]], Iterable[str]] = _as_it_is,
 ) -> None:
     """Print a document, or its text form; `paint` adds colours to the latter."""
-    from apisix_ingress.model.secrets.redaction import escape
-
     if output == Report.json:
         print_report_json(document)
     else:
@@ -105,8 +97,6 @@ def print_report(
 
 def print_painted(lines: Iterable[tuple[str, str]]) -> None:
     """Print lines, each in its colour on a terminal; an empty colour is the default one."""
-    from apisix_ingress.model.secrets.redaction import escape
-
     is_on = colours()
     for line, colour in lines:
         print(painted(escape(line), colour, is_on=is_on and bool(colour)))
@@ -118,7 +108,6 @@ def _progress() -> Iterator[Step]:
     if not sys.stderr.isatty():
         yield lambda what: None
         return
-    from apisix_ingress.model.secrets.redaction import escape
 
     def show(what: str) -> None:
         sys.stderr.write(f"{_CLEAR_LINE}{escape(what)[: shutil.get_terminal_size().columns - 1]}")

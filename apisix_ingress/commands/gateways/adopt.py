@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Argument
+from apisix_ingress.commands.common.both_sides import both_sides
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
@@ -15,12 +17,10 @@ from apisix_ingress.commands.common.output import (
     ReportOption,
 )
 from apisix_ingress.commands.common.setup import Step, print_report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from apisix_ingress.model.json import JsonObject
-    from apisix_ingress.settings import Settings
+from apisix_ingress.diagnostics.collect.live_records import admin_api
+from apisix_ingress.diagnostics.reports.orphans import adoptions, parse_keys, take
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.settings import Settings
 
 RecordsArgument = Annotated[list[str], Argument(metavar="RECORD", help="Kind and id, such as routes/46eb0e41.")]
 
@@ -57,10 +57,6 @@ def adopt(
 async def _adopt(
     names: Sequence[str], paths: Sequence[str], settings: Settings, cluster: str, step: Step, *, is_written: bool
 ) -> JsonObject:
-    from apisix_ingress.commands.common.both_sides import both_sides
-    from apisix_ingress.diagnostics.collect.live_records import admin_api
-    from apisix_ingress.diagnostics.reports.orphans import adoptions, parse_keys, take
-
     keys = parse_keys(names)
     wanted, snapshot = await both_sides(paths, settings, cluster, step)
     found = adoptions(keys, wanted, snapshot)

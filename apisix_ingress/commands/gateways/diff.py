@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import unified_diff
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.both_sides import both_sides
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_ERROR,
@@ -19,13 +21,14 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
     print_stderr,
 )
-from apisix_ingress.commands.common.setup import print_painted
+from apisix_ingress.commands.common.setup import Step, print_painted
+from apisix_ingress.diagnostics.collect.rejections import with_rejections
+from apisix_ingress.diagnostics.reports.diff import difference
+from apisix_ingress.diagnostics.reports.status_table import table
 from apisix_ingress.errors import GatewayError
 from apisix_ingress.model.formats.markdown import fence_of, literal
-
-if TYPE_CHECKING:
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.secrets.redaction import escape
 
 _RED = ("delete", "hold", "refuse", "reject")
 _COLOURS = {"create": "green", "update": "yellow", "keep": "dim", **dict.fromkeys(_RED, "red")}
@@ -76,10 +79,6 @@ def diff(
         apisix-ingress diff --stat --kubeconfig ~/.kube/config
         apisix-ingress diff -f manifests/ -o markdown >> $GITHUB_STEP_SUMMARY
     """
-    from apisix_ingress.commands.common.both_sides import both_sides
-    from apisix_ingress.diagnostics.collect.rejections import with_rejections
-    from apisix_ingress.diagnostics.reports.diff import difference
-
     settings = connection.settings()
     names = [cluster] if cluster else [each.name for each in settings.clusters]
     report = _once()
@@ -122,8 +121,6 @@ def _once() -> Callable[[Iterable[str]], None]:
 
 def _print(documents: Sequence[JsonObject], output: str, *, stat: bool) -> None:
     """Print one document for each gateway cluster; in JSON, the first contains the others."""
-    from apisix_ingress.model.secrets.redaction import escape
-
     match output:
         case "json":
             first, *others = map(without_bodies, documents) if stat else documents
@@ -145,8 +142,6 @@ def without_bodies(document: JsonObject) -> JsonObject:
 
 def stat_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield a table of the changes, and the number of each."""
-    from apisix_ingress.diagnostics.reports.status_table import table
-
     if document["changes"]:
         rows = [_row(change) for change in document["changes"]]
         header, *shown = table(_HEADER, rows)
@@ -228,7 +223,6 @@ def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     if max(len(old), len(new)) > _MOST_COMPARED:
         yield from _coarse_differences(old, new)
         return
-    from difflib import unified_diff
 
     # The first two lines are the names of files.
     yield from islice(unified_diff(old, new, lineterm="", n=_CONTEXT), 2, None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
 from apisix_ingress.commands.common.completions import complete_hosts
 from apisix_ingress.commands.common.connection import Connection, connects
+from apisix_ingress.commands.common.manifests import Manifests, read_manifests
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     EveryClusterOption,
@@ -20,17 +22,27 @@ from apisix_ingress.commands.common.output import (
 )
 from apisix_ingress.commands.common.running import understood
 from apisix_ingress.commands.common.setup import offline_settings, print_report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from apisix_ingress.commands.common.manifests import Manifests
-    from apisix_ingress.diagnostics.reports.explain_evidence import Evidence, Found
-    from apisix_ingress.explain.answer import Claimant
-    from apisix_ingress.explain.request import ProbeRequest
-    from apisix_ingress.model.json import FrozenJson, JsonObject
-    from apisix_ingress.model.keys import ObjectKey, RecordKey
-    from apisix_ingress.model.problem import Problem
+from apisix_ingress.diagnostics.claimants import claimants
+from apisix_ingress.diagnostics.collect.live_records import find_cluster
+from apisix_ingress.diagnostics.collect.running_controller import read_explanation
+from apisix_ingress.diagnostics.record_owners import written_owners
+from apisix_ingress.diagnostics.reports.explain_evidence import Evidence, Found, of_everything, of_gateways
+from apisix_ingress.diagnostics.reports.references import with_texts
+from apisix_ingress.diagnostics.reports.rejected_offline import with_rejections
+from apisix_ingress.diagnostics.wanted_certificates import missing_texts, wanted_certificates
+from apisix_ingress.errors import GatewayError
+from apisix_ingress.explain.answer import Claimant, unread
+from apisix_ingress.explain.patterns import RouteFacts, fits_host
+from apisix_ingress.explain.report import explain as explained
+from apisix_ingress.explain.report import of_clusters
+from apisix_ingress.explain.request import ProbeRequest, parse_request
+from apisix_ingress.explain.text import lines
+from apisix_ingress.lint.plugins import plugin_rules
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.wiring.options import translation_options
 
 UrlArgument = Annotated[
     str, Argument(metavar="URL", help="https://host/path, host/path or /path.", complete=complete_hosts)
@@ -78,8 +90,6 @@ def explain(
         apisix-ingress explain shop.example.org/ -H 'X-User: 7' --config config.yaml
         apisix-ingress explain shop.example.org/ --url http://localhost:8080
     """
-    from apisix_ingress.explain.request import parse_request
-
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port, server_addr=server_addr)
     if controller:
         if filename or server_addr:
@@ -94,9 +104,6 @@ def explain(
 
 
 def _document(asked: ProbeRequest, found: Evidence) -> JsonObject:
-    from apisix_ingress.explain.report import explain as explained
-    from apisix_ingress.runtime.clock import MonotonicClock
-
     document = explained(
         asked,
         found.records,
@@ -113,10 +120,6 @@ def _document(asked: ProbeRequest, found: Evidence) -> JsonObject:
 
 def _of_gateways(asked: ProbeRequest, found: Found) -> JsonObject:
     """Return the document of the first gateway cluster that was read, with the answers of the others."""
-    from apisix_ingress.errors import GatewayError
-    from apisix_ingress.explain.answer import unread
-    from apisix_ingress.explain.report import of_clusters
-
     failed = {name: each for name, each in found.items() if isinstance(each, GatewayError)}
     if len(failed) == len(found):
         raise next(iter(failed.values()))
@@ -136,33 +139,18 @@ def _serves(document: JsonObject) -> bool:
 
 def _finish(document: JsonObject, *, verbose: bool, output: str) -> NoReturn:
     """Print the document and exit."""
-    from apisix_ingress.explain.text import lines
-
     print_report(document, lines(document, verbose=verbose), output)
     raise SystemExit(0 if _serves(document) else EXIT_FOUND)
 
 
 def _of_controller(controller: str, question: dict[str, str], connection: Connection) -> JsonObject:
     """Return the document of a running controller."""
-    from apisix_ingress.diagnostics.collect.running_controller import read_explanation
-    from apisix_ingress.diagnostics.reports.references import with_texts
-
     found: JsonObject = with_texts(connection.run(lambda step: read_explanation(controller, question)))
     return found
 
 
 def _offline(paths: list[str], config: Path | None, cluster: str, asked: ProbeRequest) -> Evidence:
     """Return the records of manifests; print the problems of objects that name the host to stderr."""
-    from apisix_ingress.commands.common.manifests import read_manifests
-    from apisix_ingress.diagnostics.claimants import claimants
-    from apisix_ingress.diagnostics.collect.live_records import find_cluster
-    from apisix_ingress.diagnostics.record_owners import written_owners
-    from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
-    from apisix_ingress.diagnostics.reports.rejected_offline import with_rejections
-    from apisix_ingress.diagnostics.wanted_certificates import missing_texts, wanted_certificates
-    from apisix_ingress.lint.plugins import plugin_rules
-    from apisix_ingress.wiring.options import translation_options
-
     settings = offline_settings(config)
     options = translation_options(settings)
     find_cluster(settings, cluster)  # every cluster gets the routes, but a cluster of that name must exist
@@ -183,8 +171,6 @@ def _naming(
     host: str, records: Mapping[RecordKey, FrozenJson], owners: Mapping[RecordKey, str], asking: Sequence[Claimant]
 ) -> set[str]:
     """Return the objects that name a host."""
-    from apisix_ingress.explain.patterns import RouteFacts, fits_host
-
     routes = ((key, body) for key, body in records.items() if key.kind == "routes")
     found = {owners.get(key, "") for key, body in routes if fits_host(RouteFacts(key.id, body), host)}
     return found | {each.owner for each in asking if each.distance(host, "/") is not None}
@@ -203,8 +189,6 @@ def _print_problems(found: Manifests, mistakes: Iterable[tuple[ObjectKey, Proble
 
 def _live(connection: Connection, cluster: str) -> Found:
     """Return the records of gateway clusters, and the desired records if an API server is configured."""
-    from apisix_ingress.diagnostics.reports.explain_evidence import of_everything, of_gateways
-
     settings = connection.settings()
     if not connection.names_api_server:
         return connection.run(lambda step: of_gateways(settings, cluster))

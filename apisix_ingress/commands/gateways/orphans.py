@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from apisix_ingress.commands.common.both_sides import both_sides
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
@@ -14,9 +14,8 @@ from apisix_ingress.commands.common.output import (
     ReportOption,
 )
 from apisix_ingress.commands.common.setup import print_report
-
-if TYPE_CHECKING:
-    from apisix_ingress.model.json import JsonObject
+from apisix_ingress.diagnostics.reports.orphans import orphans as found
+from apisix_ingress.model.json import JsonObject
 
 _HEADINGS = {
     "orphans": "managed, without an object (the controller deletes them, unless they are unusually many)",
@@ -43,9 +42,6 @@ def orphans(
     Examples:
         apisix-ingress orphans --kubeconfig ~/.kube/config --config config.yaml
     """
-    from apisix_ingress.commands.common.both_sides import both_sides
-    from apisix_ingress.diagnostics.reports.orphans import orphans as found
-
     settings = connection.settings()
     document = found(*connection.run(lambda step: both_sides(filename or (), settings, cluster, step)))
     print_report(document, lines(document), output)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from apisix_ingress.commands.common.both_sides import both_sides
 from apisix_ingress.commands.common.connection import Connection, connects
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
@@ -14,12 +15,10 @@ from apisix_ingress.commands.common.output import (
     ReportOption,
 )
 from apisix_ingress.commands.common.setup import Step, print_report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from apisix_ingress.model.json import JsonObject
-    from apisix_ingress.settings import Settings
+from apisix_ingress.diagnostics.collect.live_records import admin_api
+from apisix_ingress.diagnostics.reports.replacement import carry_out, replacement, shown
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.settings import Settings
 
 _DONE = {"replace": "replaced", "delete": "deleted", "keep": "kept"}
 _PLANNED = {"replace": "would replace", "delete": "would delete", "keep": "would keep"}
@@ -55,10 +54,6 @@ def replace_2x(
 async def _replace(
     paths: Sequence[str], settings: Settings, cluster: str, step: Step, *, is_written: bool
 ) -> JsonObject:
-    from apisix_ingress.commands.common.both_sides import both_sides
-    from apisix_ingress.diagnostics.collect.live_records import admin_api
-    from apisix_ingress.diagnostics.reports.replacement import carry_out, replacement, shown
-
     wanted, snapshot = await both_sides(paths, settings, cluster, step)
     steps = replacement(wanted, snapshot)
     if is_written:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AsyncExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from apisix_ingress.commands.arguments.parameters import Argument, Option
 from apisix_ingress.commands.common.connection import Connection, check_duration, connects
@@ -19,12 +20,19 @@ from apisix_ingress.commands.common.output import (
     print_stderr,
 )
 from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress
-
-if TYPE_CHECKING:
-    from apisix_ingress.model.objects import CustomObject
-    from apisix_ingress.verify.model import Address, Probe
-    from apisix_ingress.verify.report import Summary
-    from apisix_ingress.verify.session import Options
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.collect.inventory import listed
+from apisix_ingress.kube.manifests.loader import load
+from apisix_ingress.model.formats.duration import parse_duration
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.verify import accesslog, ingresses, requestfile
+from apisix_ingress.verify.client import GatewayClient
+from apisix_ingress.verify.model import SAFE_METHODS, Address, Probe
+from apisix_ingress.verify.report import Summary, lines, page
+from apisix_ingress.verify.session import Options, Session
+from translation.core.scope import written_class
 
 _PORTS = "HOST[:HTTP_PORT[,HTTPS_PORT]]"
 OldArgument = Annotated[str, Argument(metavar="OLD", help=f"The gateway in use: {_PORTS}; default ports 80, 443.")]
@@ -115,11 +123,6 @@ def verify(
         apisix-ingress verify 10.0.0.1 10.0.0.2 -f ingresses/ --html report.html
         apisix-ingress verify 10.0.0.1 10.0.0.2:8080 --live --watch 10m
     """
-    from apisix_ingress.model.formats.duration import parse_duration
-    from apisix_ingress.verify.report import Summary, lines, page
-    from apisix_ingress.verify.session import Options
-    from translation.core.scope import written_class
-
     if methods not in ("safe", "all"):
         fail(f"--methods {methods}: must be safe or all")
     summary = Summary(_address(old), _address(new))
@@ -167,12 +170,6 @@ async def _compare(
     finished: Callable[[], None],
 ) -> None:
     """Run rounds until the time is over, at least one; `finished` is called after each."""
-    from contextlib import AsyncExitStack
-
-    from apisix_ingress.runtime.clock import MonotonicClock
-    from apisix_ingress.verify.client import GatewayClient
-    from apisix_ingress.verify.session import Session
-
     clock = MonotonicClock()
     async with AsyncExitStack() as stack:
         old, new = (GatewayClient(address, **connection) for address in (summary.old, summary.new))
@@ -192,8 +189,6 @@ def _show_progress(step: Step, round_: str, total: int, done: int) -> None:
 
 
 def _address(text: str) -> Address:
-    from apisix_ingress.verify.model import Address
-
     host, colon, ports = text.rpartition(":") if not text.endswith("]") and ":" in text else (text, "", "")
     http, _, https = ports.partition(",")
     try:
@@ -205,9 +200,6 @@ def _address(text: str) -> Address:
 
 def _of_files(paths: list[str]) -> list[CustomObject]:
     """Return the Ingresses of manifests; an unreadable one ends the command."""
-    from apisix_ingress.kube.manifests.loader import load
-    from apisix_ingress.model.objects import CustomObject
-
     if not paths:
         return []
     loaded = load(paths)
@@ -218,11 +210,6 @@ def _of_files(paths: list[str]) -> list[CustomObject]:
 
 def _of_api(connection: Connection) -> list[CustomObject]:
     """Return the Ingresses of an API server, of every class."""
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.collect.inventory import listed
-    from apisix_ingress.model.kinds.table import RESOURCES
-    from apisix_ingress.model.objects import CustomObject
-
     settings = connection.settings()
     resource = RESOURCES["Ingress"]
 
@@ -236,21 +223,15 @@ def _of_api(connection: Connection) -> list[CustomObject]:
 
 
 def _of_ingresses(items: list[CustomObject], samples: int) -> Iterator[Probe]:
-    from apisix_ingress.verify.ingresses import probes_of
-
-    return probes_of(items, samples=samples)
+    return ingresses.probes_of(items, samples=samples)
 
 
 def _of_requests(path: Path) -> Iterator[Probe]:
-    from apisix_ingress.verify.requestfile import probes_of
-
-    return probes_of(_lines(path), path.name)
+    return requestfile.probes_of(_lines(path), path.name)
 
 
 def _of_log(path: Path, host: str, summary: Summary) -> Iterator[Probe]:
-    from apisix_ingress.verify.accesslog import probes_of
-
-    for probe in probes_of(_lines(path), path.name, host=host):
+    for probe in accesslog.probes_of(_lines(path), path.name, host=host):
         if probe is None:
             summary.skipped[f"line of {path.name} without a request, or without a host (--log-host)"] += 1
         else:
@@ -267,8 +248,6 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _chosen(found: Iterable[Probe], summary: Summary, *, every_method: bool, limit: int) -> list[Probe]:
     """Return each probe once, in order; count the ones that are left out."""
-    from apisix_ingress.verify.model import SAFE_METHODS
-
     probes: dict[Probe, Probe] = {}
     for probe in found:
         if not every_method and probe.method not in SAFE_METHODS:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.completions import complete_codes
@@ -23,16 +24,18 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
     print_stderr,
 )
-from apisix_ingress.commands.common.setup import offline_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.lint.findings import Finding
-    from apisix_ingress.model.objects import KubeObject
-    from apisix_ingress.settings import Settings
-
+from apisix_ingress.commands.common.setup import Step, offline_settings
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
+from apisix_ingress.kube.manifests.loader import load
+from apisix_ingress.lint.assumed import NOTHING, assume
+from apisix_ingress.lint.findings import Finding, find, parse_suppression
+from apisix_ingress.lint.formats import as_json, as_sarif, github_lines, text_lines
+from apisix_ingress.lint.plugins import plugin_rules
+from apisix_ingress.model.objects import KubeObject
+from apisix_ingress.model.secrets.redaction import escape
+from apisix_ingress.settings import Settings
+from apisix_ingress.wiring.options import translation_options
 
 SuppressOption = Annotated[
     list[str] | None,
@@ -98,11 +101,6 @@ def lint(
         apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
     """
     given = given_paths(paths, filename, "lint manifests/")
-    from apisix_ingress.kube.manifests.loader import load
-    from apisix_ingress.lint.assumed import NOTHING, assume
-    from apisix_ingress.lint.findings import find, parse_suppression
-    from apisix_ingress.lint.plugins import plugin_rules
-    from apisix_ingress.wiring.options import translation_options
 
     try:
         suppressions = [parse_suppression(text) for text in suppress or ()]
@@ -132,8 +130,6 @@ def _check_empty(paths: Sequence[str], *, allowed: bool, is_all: bool) -> None:
 
 def _stored_objects(settings: Settings, connection: Connection) -> list[KubeObject]:
     """Return the objects of the API server; kinds that could not be read are named on stderr."""
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
 
     async def read(step: Step) -> Inventory:
         async with api_server(settings) as api:
@@ -145,9 +141,6 @@ def _stored_objects(settings: Settings, connection: Connection) -> list[KubeObje
 
 
 def _print(found: Sequence[Finding], output: str) -> None:
-    from apisix_ingress.lint.formats import as_json, as_sarif, github_lines, text_lines
-    from apisix_ingress.model.secrets.redaction import escape
-
     match output:
         case "json":
             print_report_json(as_json(found))

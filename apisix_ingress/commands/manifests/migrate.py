@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 from apisix_ingress.commands.arguments.parameters import Option
 from apisix_ingress.commands.common.connection import Connection, connects
@@ -20,16 +20,27 @@ from apisix_ingress.commands.common.output import (
     print_report_json,
     print_stderr,
 )
-from apisix_ingress.commands.common.setup import offline_settings, print_report
-
-if TYPE_CHECKING:
-    from apisix_ingress.commands.common.setup import Step
-    from apisix_ingress.diagnostics.doctor.check import Check
-    from apisix_ingress.model.objects import CustomObject
-    from apisix_ingress.settings import Settings
-    from apisix_ingress.state.world import World
-    from translation.core.options import Options
-    from translation.nginx.migration import MigrationReport
+from apisix_ingress.commands.common.setup import Step, offline_settings, print_report
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
+from apisix_ingress.diagnostics.collect.offline import stored
+from apisix_ingress.diagnostics.collect.rejected_records import rejected_records
+from apisix_ingress.diagnostics.doctor.check import Check
+from apisix_ingress.diagnostics.doctor.nginx_preflight import preflight
+from apisix_ingress.diagnostics.doctor.report import doctor_document, doctor_lines
+from apisix_ingress.diagnostics.reports.migration import as_json, markdown_lines, text_lines
+from apisix_ingress.diagnostics.reports.native_files import DIFFERENCES, write_files
+from apisix_ingress.kube.manifests.loader import load
+from apisix_ingress.lint.structure import structure_problems
+from apisix_ingress.model.objects import CustomObject, IngressClass, Meta
+from apisix_ingress.settings import Settings
+from apisix_ingress.state.world import World
+from apisix_ingress.statuspage.migration_page import migration_page
+from apisix_ingress.webhook.schemas.published import published_book
+from apisix_ingress.wiring.options import translation_options
+from translation.core.options import Options
+from translation.nginx.migration import REFERRED, MigrationReport, migration_report
+from translation.nginx.native.write import TARGETS, native_manifests
 
 EXIT_REFUSED = 3
 
@@ -117,11 +128,6 @@ def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options, tup
 
     Files often lack the class, so one with the default name is assumed.
     """
-    from apisix_ingress.diagnostics.collect.offline import stored
-    from apisix_ingress.kube.manifests.loader import load
-    from apisix_ingress.model.objects import IngressClass, Meta
-    from apisix_ingress.wiring.options import translation_options
-
     options = translation_options(settings)
     nginx = options.nginx
     assert nginx is not None
@@ -135,8 +141,6 @@ def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options, tup
 
 def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]:
     """Return the objects of an API server; what cannot be read is reported on stderr."""
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
 
     async def read(step: Step) -> Inventory:
         async with api_server(settings) as api:
@@ -151,11 +155,6 @@ def _of_api(settings: Settings, connection: Connection) -> tuple[World, Options]
 
 def _report(world: World, options: Options, unread: tuple[str, ...], *, is_stored: bool) -> MigrationReport:
     """Return the report; Ingresses that an API server has stored are valid for it."""
-    from apisix_ingress.diagnostics.collect.rejected_records import rejected_records
-    from apisix_ingress.lint.structure import structure_problems
-    from apisix_ingress.webhook.schemas.published import published_book
-    from translation.nginx.migration import REFERRED, migration_report
-
     nginx, items = options.nginx, _ingresses(world)
     assert nginx is not None
     read = [kind for kind in REFERRED if any(True for _ in world.stores[kind].values())]
@@ -167,16 +166,11 @@ def _report(world: World, options: Options, unread: tuple[str, ...], *, is_store
 
 
 def _ingresses(world: World) -> list[CustomObject]:
-    from apisix_ingress.model.objects import CustomObject
-
     return [item for item in world.stores["Ingress"].values() if isinstance(item, CustomObject)]
 
 
 def _write(world: World, options: Options, report: MigrationReport, folder: Path, target: str) -> bool:
     """Write the native manifests; return whether a path is closed or a setting is missing."""
-    from apisix_ingress.diagnostics.reports.native_files import DIFFERENCES, write_files
-    from translation.nginx.native.write import TARGETS, native_manifests
-
     assert options.nginx is not None
     refused = {each.key: "; ".join(each.why_not_served()) for each in report.ingresses if any(each.why_not_served())}
     items = _ingresses(world)
@@ -196,11 +190,6 @@ def _write(world: World, options: Options, report: MigrationReport, folder: Path
 
 def _preflight(settings: Settings, output: str, given: list[str], connection: Connection) -> NoReturn:
     """Run the preflight checks and exit."""
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server
-    from apisix_ingress.diagnostics.collect.inventory import take_inventory
-    from apisix_ingress.diagnostics.doctor.nginx_preflight import preflight
-    from apisix_ingress.diagnostics.doctor.report import doctor_document, doctor_lines
-
     if given or output not in ("text", "json"):
         fail("--preflight reads the API server: it accepts no PATH, and only the formats text and json")
 
@@ -214,16 +203,12 @@ def _preflight(settings: Settings, output: str, given: list[str], connection: Co
 
 
 def _print(report: MigrationReport, output: str) -> None:
-    from apisix_ingress.diagnostics.reports.migration import as_json, markdown_lines, text_lines
-
     match output:
         case "json":
             print_report_json(as_json(report))
         case "markdown":
             print_lines(markdown_lines(report))
         case "html":
-            from apisix_ingress.statuspage.migration_page import migration_page  # Jinja is slow to import
-
             sys.stdout.write(migration_page(report))
         case _:
             print_lines(text_lines(report))

@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 from apisix_ingress.commands.arguments.parameters import Option
+from apisix_ingress.commands.common.manifests import read_manifests
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ConfigOption,
@@ -18,6 +19,8 @@ from apisix_ingress.commands.common.output import (
     print_stderr,
 )
 from apisix_ingress.commands.common.setup import offline_settings
+from apisix_ingress.diagnostics.collect.offline import document
+from apisix_ingress.diagnostics.reports.references import with_references
 
 
 def translate(
@@ -37,9 +40,6 @@ def translate(
         apisix-ingress translate -f examples/quickstart -o json
     """
     given = given_paths(paths, filename, "translate -f examples/quickstart")
-    from apisix_ingress.commands.common.manifests import read_manifests
-    from apisix_ingress.diagnostics.collect.offline import document
-    from apisix_ingress.diagnostics.reports.references import with_references
 
     found = read_manifests(given, offline_settings(config))
     shown = document(found.outcome, found.loaded, show_secrets=show_secrets)

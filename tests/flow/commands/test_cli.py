@@ -28,11 +28,17 @@ def test_help_names_every_command(cli: Cli) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_has_an_example(cli: Cli, command: str) -> None:
-    got = cli(command, "--help")
+    got = cli.inside(command, "--help")
     assert (got.returncode, got.stderr) == (0, "")
     examples = got.stdout.partition("\nExamples:\n")[2].partition("\n\n")[0].splitlines()
     assert examples
     assert all(line.startswith(f"  apisix-ingress {command}") for line in examples)
+
+
+def test_help_of_the_program_has_the_first_sentence_of_each_command(cli: Cli) -> None:
+    got = " ".join(cli.inside("--help").stdout.split())
+    summaries = {name: (inspect.getdoc(load(name).function) or "").partition("\n")[0] for name in COMMANDS}
+    assert [name for name, summary in summaries.items() if f"{name} {summary}" not in got] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -55,7 +61,7 @@ def test_program_is_a_plugin_of_kubectl(cli: Cli) -> None:
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_fits_a_terminal(cli: Cli, command: str) -> None:
-    usage, *lines = cli(*filter(None, [command]), "--help").stdout.splitlines()
+    usage, *lines = cli.inside(*filter(None, [command]), "--help").stdout.splitlines()
     assert "{" not in usage
     assert [line for line in (usage, *lines) if len(line) > 80] == []
     assert [line for line in lines if line.endswith("...")] == []
