@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 
-from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, answer_kubectl, install, shell_of
+from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, answer_kubectl, shell_of
 from apisix_ingress.commands.arguments.help import command_help, program_help
 from apisix_ingress.commands.arguments.parser import HELP_NAMES, Command, UsageMistake, end_with, parse
 from apisix_ingress.errors import UsageError
@@ -60,15 +59,12 @@ MODULES: Mapping[str, str] = {name: module for group in GROUPS.values() for name
 PLUGIN = "kubectl-"
 """Prefix of the programs that kubectl runs as its plugins."""
 
-_INSTALL, _SHOW = "--install-completion", "--show-completion"
+_COMPLETION = "--show-completion"
 _TEXT = (
     "Ingress controller for Kubernetes: Ingress, Gateway API and apisix.apache.org/v2 objects become Apache APISIX"
     " records."
 )
-_OPTIONS = (
-    (_INSTALL, "Install completion for the current shell."),
-    (_SHOW, "Show completion for the current shell, to copy it or customize the installation."),
-)
+_OPTIONS = ((_COMPLETION, "Print the completion script of the current shell, or of the one that follows."),)
 _SUMMARIES = {heading: [(name, summary) for name, (_, summary) in rows.items()] for heading, rows in GROUPS.items()}
 
 
@@ -105,8 +101,8 @@ def run_program(words: Sequence[str], program: str) -> None:
         _print(answer(os.environ, tuple(MODULES), load))
     elif not words or words[0] in HELP_NAMES:
         _print_help(program)
-    elif words[0] in (_INSTALL, _SHOW):
-        _complete(words[0], words[1] if len(words) > 1 else "")
+    elif words[0] == _COMPLETION:
+        _print_completion(words[1] if len(words) > 1 else shell_of(os.environ))
     elif words[0] in MODULES:
         _call(load(words[0]), words[1:], program)
     elif words[0].startswith("-"):
@@ -136,15 +132,10 @@ def _print_help(program: str) -> None:
     _print(program_help(program, _TEXT, _OPTIONS, _SUMMARIES))
 
 
-def _complete(option: str, shell: str) -> None:
-    """Install or print the completion of a shell, by default the user's."""
-    name = shell or shell_of(os.environ)
-    if name not in SCRIPTS:
-        raise UsageError(f"{option} {name}".rstrip() + f": must be one of {', '.join(SCRIPTS)}")
-    if option == _SHOW:
-        print(SCRIPTS[name], end="")
-    else:
-        print(f"{name} completion installed in {install(name, Path.home())}\nIt takes effect in new shells.")
+def _print_completion(shell: str) -> None:
+    if shell not in SCRIPTS:
+        raise UsageError(f"{_COMPLETION} {shell}".rstrip() + f": must be one of {', '.join(SCRIPTS)}")
+    print(SCRIPTS[shell], end="")
 
 
 def _print(lines: Iterable[str]) -> None:

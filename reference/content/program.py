@@ -35,8 +35,9 @@ A flag means the same everywhere: `--cluster` names a gateway cluster, `--live` 
 `--url` asks the leader, `--timeout` limits the whole command, `-f` reads manifests, `-o` selects a format and
 `--write` names a file or folder.
 
-Colours appear on a terminal only, and not if `NO_COLOR` is set. `apisix-ingress --install-completion` installs shell
-completion for bash, zsh or fish: commands, options, kinds, problem codes and hosts. The completion of kubectl includes
+Colours appear on a terminal only, and not if `NO_COLOR` is set. Shells complete commands, options, kinds, problem codes
+and hosts: add `source <(apisix-ingress --show-completion bash)` to `~/.bashrc`, the same with `zsh` to `~/.zshrc`, or
+`apisix-ingress --show-completion fish | source` to `~/.config/fish/config.fish`. The completion of kubectl includes
 the plugin if `kubectl_complete-apisix_ingress` is in a folder of `PATH`; the package installs it there.
 
 A gateway's address and key come from `--config`, the environment

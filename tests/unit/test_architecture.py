@@ -1,11 +1,9 @@
-"""docs/architecture.md names code that exists: its two paths with their delays, and the imports between their parts."""
+"""docs/architecture.md names code that exists: its two paths with their delays."""
 
-import ast
 import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import pytest
@@ -86,48 +84,3 @@ def test_delays_of_the_schedule_add_up_to_its_bound() -> None:
     *parts, (last, total) = path
     assert last == "MAX_DELAY_SECONDS"
     assert sum(seconds for _, seconds in parts) == pytest.approx(total)
-
-
-def imported(module: str) -> set[str]:
-    """Return the modules of the project that a module imports, wherever in it."""
-    source = importlib.import_module(module).__file__
-    assert source is not None
-    nodes = ast.walk(ast.parse(Path(source).read_text()))
-    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
-
-
-WIRING = "apisix_ingress.wiring"
-
-
-@pytest.mark.parametrize(
-    ("module", "uses"),
-    [
-        ("apisix_ingress.app", {f"{WIRING}.fanout", f"{WIRING}.status_trigger", f"{WIRING}.metric_adapters"}),
-        (f"{WIRING}.fanout", {"providers.core.deps", f"{WIRING}.clusters"}),
-        (f"{WIRING}.status_trigger", {"apisix_ingress.gateway.sync.observer", "providers.status.conditions"}),
-        ("apisix_ingress.kube.status.writer", {schedule.__name__, "apisix_ingress.kube.status.debounce"}),
-        ("apisix_ingress.kube.status.conflicts", {schedule.__name__}),
-    ],
-)
-def test_parts_of_the_paths_import_each_other(module: str, uses: set[str]) -> None:
-    assert uses <= imported(module)
-
-
-@pytest.mark.parametrize("carrier", ["fanout", "status_trigger"])
-def test_carriers_do_not_measure_and_metrics_do_not_carry(carrier: str) -> None:
-    assert not {name for name in imported(f"{WIRING}.{carrier}") if "metric" in name}
-    for adapter in ("metric_adapters", "scraped_metrics"):
-        assert f"{WIRING}.{carrier}" not in imported(f"{WIRING}.{adapter}")
-
-
-def is_sleeping(module: ModuleType) -> bool:
-    """Return whether a module waits on a clock."""
-    assert module.__file__ is not None
-    return ".sleep(" in Path(module.__file__).read_text()
-
-
-def test_only_known_modules_of_the_status_path_sleep() -> None:
-    folder = PROJECT / "apisix_ingress" / "kube" / "status"
-    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-    sleeping = [name for name in names if is_sleeping(importlib.import_module(f"apisix_ingress.kube.status.{name}"))]
-    assert sleeping == ["debounce", "events", "writer"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from apisix_ingress.commands.arguments.parser import HELP_NAMES, Command
 
@@ -52,28 +51,6 @@ def shell_of(environment: Mapping[str, str]) -> str:
     """Return the name of the user's shell, or an empty string if there is no completion for it."""
     name = os.path.basename(environment.get("SHELL", ""))
     return name if name in SCRIPTS else ""
-
-
-def install(shell: str, home: Path) -> Path:
-    """Write the script where the shell finds it, and return its path; repeating it changes nothing."""
-    path = {
-        "bash": home / ".bash_completions" / f"{PROGRAM}.sh",
-        "zsh": home / ".zfunc" / f"_{PROGRAM}",
-        "fish": home / ".config" / "fish" / "completions" / f"{PROGRAM}.fish",
-    }[shell]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(SCRIPTS[shell])
-    if shell == "bash":
-        _append(home / ".bashrc", f"source '{path}'")
-    elif shell == "zsh":
-        _append(home / ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit")
-    return path
-
-
-def _append(file: Path, line: str) -> None:
-    text = file.read_text() if file.exists() else ""
-    if line not in text.splitlines():
-        file.write_text(f"{text}\n{line}\n" if text else f"{line}\n")
 
 
 def answer(environment: Mapping[str, str], names: Sequence[str], load: Callable[[str], Command]) -> Iterator[str]:

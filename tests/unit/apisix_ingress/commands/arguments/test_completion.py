@@ -1,12 +1,13 @@
-"""Shell completion: it is installed once, and prints candidates."""
+"""Shell completion: the scripts, and the candidates that they request."""
 
 from pathlib import Path
 
 import pytest
 
-from apisix_ingress.commands.app import MODULES, load
-from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, answer_kubectl, install, shell_of
-from apisix_ingress.commands.common import running
+from apisix_ingress.commands.app import MODULES, load, run_program
+from apisix_ingress.commands.arguments.completion import SCRIPTS, answer, answer_kubectl, shell_of
+from apisix_ingress.commands.common import completions
+from apisix_ingress.errors import UsageError
 
 BLOG = Path(__file__).parents[5] / "examples" / "quickstart"
 
@@ -56,14 +57,18 @@ def test_kubectl_gets_a_directive_too(words: list[str], want: list[str]) -> None
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)
-def test_installing_twice_changes_nothing(shell: str, tmp_path: Path) -> None:
-    (tmp_path / ".bashrc").write_text("alias x=y\n")
-    script = install(shell, tmp_path)
-    assert script.read_text() == SCRIPTS[shell]
-    before = {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
-    assert install(shell, tmp_path) == script
-    assert {path: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == before
-    assert before[tmp_path / ".bashrc"].startswith("alias x=y\n")
+def test_the_script_of_a_shell_is_printed(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    run_program(["--show-completion"], "apisix-ingress")
+    run_program(["--show-completion", shell], "apisix-ingress")
+    assert capsys.readouterr().out == 2 * SCRIPTS[shell]
+
+
+def test_an_unknown_shell_has_no_script() -> None:
+    with pytest.raises(UsageError, match="--show-completion tcsh: must be one of bash, zsh, fish"):
+        run_program(["--show-completion", "tcsh"], "apisix-ingress")
 
 
 @pytest.mark.parametrize(
@@ -76,11 +81,11 @@ def test_shell_is_that_of_the_user(path: str, want: str) -> None:
 @pytest.mark.parametrize("items", [[{"host": "x;touch${IFS}f;"}, {"host": "$(id)"}, {"host": "a\nb"}], [{}], ["x"], 1])
 def test_a_server_cannot_insert_code_into_the_command_line(items: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell inserts the only candidate without quotes."""
-    monkeypatch.setattr(running, "read_listing", lambda *given: {"items": items})
+    monkeypatch.setattr(completions, "read_listing", lambda *given: {"items": items})
     assert ask("apisix-ingress explain --url http://server.test ", 4) == []
 
 
 def test_hosts_of_a_server_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     items = [{"host": "shop.test"}, {"host": "*.shop.test"}, {"host": "a`id`.test"}]
-    monkeypatch.setattr(running, "read_listing", lambda *given: {"items": items})
+    monkeypatch.setattr(completions, "read_listing", lambda *given: {"items": items})
     assert ask("apisix-ingress explain --url http://server.test ", 4) == ["*.shop.test", "shop.test"]
