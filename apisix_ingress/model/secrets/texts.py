@@ -104,7 +104,7 @@ def without_header(text: str, mark: str) -> str:
 def without_arguments(text: str, mark: str) -> str:
     """Return directives of nginx, or JSON, with `mark` for each word after the name of a secret header or variable.
 
-    The first word of a directive is no such name: `auth_basic` is followed by a realm.
+    The first word of a directive is not such a name: `auth_basic` is followed by a realm.
     """
     name, starts = "", True
 
