@@ -96,7 +96,7 @@ def test_the_page_for_an_error_is_not_avoided_or_changed(real: Tenants) -> None:
 
 def test_copies_without_a_waiting_client_are_limited(real: Tenants) -> None:
     host, target = f"copied.{real.domain}", real.victim.create("target")
-    real.apply(real.ingress("copied", host, mirror_target=target.url("/endless")))
+    real.apply(real.ingress("copied", host, mirror_target=target.url("/silent")))
     real.traffic.until(lambda answer: answer.pod == "web", host)
 
     for _ in range(600):

@@ -3,9 +3,10 @@
 A host belongs to the namespace it is assigned to (an annotation of the Namespace), else to the one that already holds
 it or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard also
 requires that no other namespace owns a name below it; otherwise it claims nothing, not even free names. Listeners of
-Gateways lend hosts of their namespace to the routes that they allow. Therefore no request matches hosts of two
-namespaces, and priorities, paths and the gateway's order of matching have no effect across namespaces. Ownership does
-not depend on whether an object can be translated.
+Gateways lend hosts of their namespace to the routes that they allow. A port of streams belongs to the namespace that it
+is assigned to, if any: its connections may be for every host, with the certificates of all of them. Therefore no
+request matches hosts of two namespaces, and priorities, paths and the gateway's order of matching have no effect across
+namespaces. Ownership does not depend on whether an object can be translated.
 """
 
 from __future__ import annotations
@@ -124,7 +125,10 @@ class HostOwners:
         return self._is_shared_by((owner,), namespace, host)
 
     def _is_free(self, name: str) -> bool:
-        return self._options.host_ownership != "assigned" and not self._owners(name)
+        return not self._needs_assignment(name) and not self._owners(name)
+
+    def _needs_assignment(self, name: str) -> bool:
+        return self._options.host_ownership == "assigned" or name.startswith(":")
 
     def _judge(self, namespace: str, name: str, lenders: AbstractSet[str] = frozenset()) -> str:
         if namespace in self._assigned(EVERY_HOST) and name == EVERY_HOST:
@@ -179,7 +183,7 @@ class HostOwners:
                 f"{what} is skipped: it belongs to namespace {', '.join(owners)}; use another one, or ask its owner"
                 f" to annotate the object that names it with {SHARED_WITH}: {namespace}"
             )
-        if self._options.host_ownership == "assigned":
+        if self._needs_assignment(name):
             return (
                 f"{what} is skipped: it is not assigned to any namespace; ask the operator to add {name} to the"
                 f" annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
@@ -191,7 +195,7 @@ class HostOwners:
         names = (name, *wildcards_over(name))
         if assigned := next(filter(None, map(self._assigned, names)), ()):
             return assigned
-        if self._options.host_ownership == "assigned":
+        if self._needs_assignment(name):
             return ()
         if holder := next(filter(None, map(self._view.host_holder, names)), ""):
             return (holder,)
@@ -247,16 +251,7 @@ class HostOwners:
     def _ours(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
         """Yield the objects in scope under a value of an index, the oldest first."""
         found = oldest(self._view, CustomObject, IndexKey(kind, index, name))
-        if name.startswith(":") and kind in _LISTENING and self._options.listener_ports:
-            found = self._listening(kind, index, name)
         return (item for item in found if self._counts(item))
-
-    def _listening(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
-        """Yield the objects whose listeners receive the connections to a port of the gateways, the oldest first."""
-        ports = {claimed_port(port): claimed_port(behind) for port, behind in self._options.listener_ports.items()}
-        names = [port for port in {name: name, **ports} if ports.get(port, port) == name]
-        found = (oldest(self._view, CustomObject, IndexKey(kind, index, each)) for each in names)
-        return merge(*found, key=_age)
 
     def _counts(self, item: CustomObject) -> bool:
         """Return whether this controller serves an object that names hosts."""

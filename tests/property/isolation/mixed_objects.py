@@ -347,7 +347,12 @@ def surroundings() -> list[JsonObject]:
         for each in ("operator", *TENANTS)
     ]
     nginx = make("IngressClass", "nginx", namespace="", spec={"controller": "k8s.io/ingress-nginx"})
-    return [CLASS, nginx, shared, *pairs, *(service(namespace=each) for each in TENANTS)]
+    ports = {"operator": ":9000", **dict(zip(TENANTS, (":9100", ":9101"), strict=True))}
+    spaces = [
+        make("Namespace", name, namespace="", annotations={"apisix.apache.org/hosts": port})
+        for name, port in ports.items()
+    ]
+    return [CLASS, nginx, shared, *spaces, *pairs, *(service(namespace=each) for each in TENANTS)]
 
 
 def objects(seed: random.Random) -> list[JsonObject]:

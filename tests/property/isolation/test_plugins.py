@@ -107,11 +107,11 @@ def objects_with(plugin: JsonObject, kind: str, target: tuple[str, str], value: 
 
 
 @pytest.mark.parametrize(
-    ("name", "field"), [("forward-auth", "uri"), ("traffic-split", "rules[].weighted_upstreams[].upstream.nodes.*")]
+    ("name", "field"), [("proxy-mirror", "host"), ("traffic-split", "rules[].weighted_upstreams[].upstream.nodes.*")]
 )
 def test_the_same_is_published_with_an_address_of_another_client(name: str, field: str) -> None:
     """Otherwise the test above would prove nothing."""
-    value = "https://a.example:19091/" if field == "uri" else "a.example:19091"
+    value = "https://a.example:19091" if field == "host" else "a.example:19091"
     plugin = {"name": name, "enable": True, "config": config_with(field, value)}
     assert (name, field) in TARGETS
     assert "19091" in published(route(rule(plugins=[plugin])))

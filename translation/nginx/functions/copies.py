@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.destinations import LEADS_ELSEWHERE
+from translation.nginx.functions.own_requests import CLIENT, MOST_OF_BODY
 from translation.nginx.functions.raw_headers import RAW_HEADERS
 
 MOST = 256
@@ -11,8 +12,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """Copies that a worker of a gateway sends at the same time, and the sum of their bodies."""
 
 MIRROR = f"""local core = require("apisix.core")
-local http = require("resty.http")
-local DROPPED = {{["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true,
+{CLIENT}local DROPPED = {{["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true,
     ["keep-alive"] = true, ["te"] = true, ["transfer-encoding"] = true, ["upgrade"] = true}}
 {RAW_HEADERS}local function sent()
     local raw, headers, known = raw_headers(), {{}}, {{}}
@@ -52,7 +52,7 @@ local function reserved(bytes)
     return function() copies.count, copies.bytes = copies.count - 1, copies.bytes - bytes end
 end
 local function send(uri, base, request)
-    local client = http.new()
+    local client = new_client({MOST_OF_BODY})
     if leads_elsewhere(client, uri, base) then
         core.log.error("mirror-target: the request changes the destination of its copy: no copy is sent")
         return

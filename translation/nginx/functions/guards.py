@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from translation.nginx.functions.attached import FIELD
 from translation.nginx.functions.destinations import LEADS_ELSEWHERE
-from translation.nginx.functions.own_requests import OWN_REQUESTS
+from translation.nginx.functions.own_requests import MOST_OF_BODY, OWN_REQUESTS
 from translation.nginx.functions.shared_data import SHARED_DATA
 
 _PASSWORDS = r"""
@@ -125,7 +125,7 @@ local function asked(want, ctx)
     for name, text in pairs(want.headers) do
         headers[name:lower()] = value(text, ctx)
     end
-    local client = new_client()
+    local client = new_client(MOST_OF_BODY)
     client:set_timeouts(5000, 60000, 60000)
     local uri, base = value(want.uri, ctx), value(want.base, ctx)
     if leads_elsewhere(client, uri, base) then return nil, "the request changes the destination" end
@@ -186,7 +186,7 @@ end
 """
 
 GUARD = f"""local core = require("apisix.core")
-{SHARED_DATA}{_PASSWORDS}{LEADS_ELSEWHERE}{OWN_REQUESTS}{_EXTERNAL}
+{SHARED_DATA}{_PASSWORDS}{LEADS_ELSEWHERE}{OWN_REQUESTS}local MOST_OF_BODY = {MOST_OF_BODY}{_EXTERNAL}
 local function refused(want, ctx, status)
     if not (want.shown and want.shown[tostring(status)]) then return status end
     ctx.ingress_nginx_refused = status

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from translation.plugins.policy.model import FRAMES, Plugin, allow, credentials, refuse
+from translation.plugins.policy.model import FRAMES, READS, Plugin, allow, credentials, refuse
 
-_KEEPALIVE = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool"
 _DOCUMENT = "fetches a document with more addresses, which are not checked"
 _SESSIONS = "keeps sessions that routes of other teams may accept"
 _OAUTH = """
@@ -44,20 +43,19 @@ ACCESS: Mapping[str, Plugin] = {
     ),
     "ldap-auth-advanced": refuse("shares connections by a name that other teams may also use"),
     "multi-auth": allow("Tries several authentication methods; each is reviewed.", plugins="auth_plugins"),
-    "forward-auth": allow(
-        "Authorizes each request with a request to another address.",
-        plain=f"""{_KEEPALIVE} request_method request_headers upstream_headers client_headers extra_headers.*
-            allow_degradation status_on_error max_req_body_size""",
-        url="uri",
+    "forward-auth": refuse(
+        f"{READS}; use the filter ExternalAuth of an HTTPRoute or the annotation auth-url of ingress-nginx"
     ),
     "opa": refuse(FRAMES),
     "dingtalk-auth": allow(
-        "Authenticates users with DingTalk.", plain=f"{_OAUTH} app_key", url="access_token_url userinfo_url"
+        "Authenticates users with DingTalk.",
+        plain=f"{_OAUTH} app_key",
+        refused={"access_token_url userinfo_url": READS},
     ),
     "feishu-auth": allow(
         "Authenticates users with Feishu.",
         plain=f"{_OAUTH} app_id auth_redirect_uri",
-        url="access_token_url userinfo_url",
+        refused={"access_token_url userinfo_url": READS},
     ),
     "consumer-restriction": allow(
         "Restricts a route to certain consumers.",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from translation.plugins.policy import redis
-from translation.plugins.policy.model import FRAMES, Plugin, allow, refuse
+from translation.plugins.policy.model import FRAMES, READS, Plugin, allow, refuse
 
 _STREAM = """
     timeout ssl_verify keepalive keepalive_timeout keepalive_pool max_req_body_size max_response_bytes
@@ -53,12 +53,12 @@ FUNCTIONS: Mapping[str, Plugin] = {
             semantic_opts.{{fallback,debugging,threshold}} {_EMBEDDINGS}.{{provider,model,timeout,ssl_verify}}
             {_EMBEDDINGS}.auth.{{header,query}}.*""",
         free=_MANY["free"],
-        url=f"{_EMBEDDINGS}.endpoint",
         word=_MANY["word"],
         refused={
             "instances[].auth.gcp": _ACCOUNT,
             "instances[].override.endpoint": _PARSES,
             "instances[].checks": _PROBES,
+            f"{_EMBEDDINGS}.endpoint": READS,
         },
     ),
     "ai-request-rewrite": allow(
@@ -66,27 +66,16 @@ FUNCTIONS: Mapping[str, Plugin] = {
         plain="""prompt provider auth.header.* auth.query.* timeout ssl_verify keepalive keepalive_pool
             max_req_body_size""",
         free="options",
-        url="override.endpoint",
+        refused={"override.endpoint": READS},
     ),
-    "ai-rag": allow(
-        "Adds retrieved documents to prompts.",
-        plain="ssl_verify embeddings_provider.azure_openai.api_key vector_search_provider.azure_ai_search.api_key",
-        url="embeddings_provider.azure_openai.endpoint vector_search_provider.azure_ai_search.endpoint",
-    ),
+    "ai-rag": refuse(READS),
     "ai-lakera-guard": allow(
         "Checks prompts.",
         plain="""api_key project_id direction action deny_code fail_mode fail_open reveal_failure_categories
             request_failure_message response_failure_message timeout ssl_verify""",
-        url="lakera_endpoint",
+        refused={"lakera_endpoint": READS},
     ),
-    "ai-aliyun-content-moderation": allow(
-        "Checks prompts and responses.",
-        plain="""access_key_id access_key_secret region_id fail_mode deny_code deny_message risk_level_bar
-            check_request check_response request_check_{service,length_limit,mode,roles}
-            response_check_{service,length_limit} stream_check_{mode,cache_size,interval}
-            timeout ssl_verify keepalive keepalive_timeout keepalive_pool""",
-        url="endpoint",
-    ),
+    "ai-aliyun-content-moderation": refuse(READS),
     "ai-prompt-decorator": allow(
         "Adds text to prompts.", plain="prepend[].{role,content} append[].{role,content} max_req_body_size"
     ),

@@ -14,6 +14,9 @@ from translation.plugins.notation import ANY, ITEM, expanded, steps_of
 FRAMES = "copies every header of its server into responses, even Content-Length, which would end them early"
 """Why some plugins that call a server are rejected: see `translation.safety.framing`."""
 
+READS = "reads what its server sends without a pause or limit: one that sends tiny chunks occupies a gateway"
+"""Why plugins may not call a server of a user. Functions call theirs with `new_client`, which pauses and limits."""
+
 
 class Kind(Enum):
     """What a field contains, and how it is treated. The reference shows the text."""

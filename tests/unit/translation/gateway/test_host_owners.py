@@ -213,10 +213,25 @@ def stream(namespace: str, age: int) -> JsonObject:
     return aged(make("ApisixRoute", "stream", namespace=namespace, spec=spec), age)
 
 
+def assigned(namespace: str, *ports: str) -> JsonObject:
+    return make("Namespace", namespace, namespace="", annotations={"apisix.apache.org/hosts": ",".join(ports)})
+
+
+ITS_PORT = assigned("victim", ":9100")
+
+
 @pytest.mark.parametrize("owner", [tcp("victim", 10), [stream("victim", 10)]])
-@pytest.mark.parametrize("rival", [tcp("evil", 20), [stream("evil", 20)]])
-def test_a_port_belongs_to_one_namespace(owner: list[JsonObject], rival: list[JsonObject]) -> None:
-    assert served(*owner, *rival) == {"victim": {":9100"}}
+@pytest.mark.parametrize("rival", [tcp("evil", 1), [stream("evil", 1)]])
+def test_a_port_belongs_to_the_namespace_that_it_is_assigned_to(
+    owner: list[JsonObject], rival: list[JsonObject]
+) -> None:
+    assert served(ITS_PORT, *owner, *rival) == {"victim": {":9100"}}
+
+
+@pytest.mark.parametrize("first", [tcp("evil", 1), [stream("evil", 1)]])
+def test_a_port_that_is_not_assigned_carries_no_connections(first: list[JsonObject]) -> None:
+    """If it terminates TLS, its connections are for every host, with the certificates of other namespaces."""
+    assert served(*first) == {}
 
 
 @pytest.mark.parametrize("reference", [{"name": "gw", "namespace": ["x"]}, {"name": {}}, {"kind": [], "name": "gw"}])
@@ -232,22 +247,24 @@ BEHIND = replace(OWNED, listener_ports={9000: 9100})
 
 
 @pytest.mark.parametrize("owner", [tcp("victim", 10, 9000), tcp("victim", 10), [stream("victim", 10)]])
-@pytest.mark.parametrize("rival", [tcp("evil", 20, 9000), tcp("evil", 20), [stream("evil", 20)]])
+@pytest.mark.parametrize("rival", [tcp("evil", 1, 9000), tcp("evil", 1), [stream("evil", 1)]])
 def test_a_port_of_the_gateways_belongs_to_one_namespace(owner: list[JsonObject], rival: list[JsonObject]) -> None:
-    assert served(*owner, *rival, options=BEHIND) == {"victim": {":9100"}}
+    assert served(ITS_PORT, *owner, *rival, options=BEHIND) == {"victim": {":9100"}}
 
 
 def test_the_port_of_a_mapped_listener_stays_free_for_stream_rules() -> None:
     rival = stream("app", 20)
     rival["spec"]["stream"][0]["match"]["ingressPort"] = 9000
 
-    got = served(*tcp("victim", 10, 9000), rival, service(namespace="app"), options=BEHIND)
+    app = assigned("app", ":9000")
+
+    got = served(ITS_PORT, app, *tcp("victim", 10, 9000), rival, service(namespace="app"), options=BEHIND)
 
     assert got == {"victim": {":9100"}, "app": {":9000"}}
 
 
 def test_a_namespace_holds_the_port_of_the_gateways_behind_its_listener() -> None:
-    world = settle(CLASS, *SERVICES, *tcp("victim", 10, 9000), options=BEHIND)
+    world = settle(CLASS, *SERVICES, ITS_PORT, *tcp("victim", 10, 9000), options=BEHIND)
 
     world.host_holders.settle()
 
@@ -258,7 +275,8 @@ def test_a_listener_lends_its_port_to_the_routes_that_it_allows() -> None:
     parents = [{"name": "gw", "namespace": "default"}]
     app = aged(route(rule(), kind="TCPRoute", namespace="victim", parentRefs=parents), 10)
 
-    assert served(SHARED, app) == {"victim": {":9100"}}
+    assert served(assigned("default", ":9100"), SHARED, app) == {"victim": {":9100"}}
+    assert served(SHARED, app) == {}
 
 
 def test_routes_for_gateways_of_other_controllers_own_no_hosts() -> None:

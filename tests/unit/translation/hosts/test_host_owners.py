@@ -230,11 +230,17 @@ def stream(namespace: str, day: int, port: int, host: str = "") -> JsonObject:
 
 
 def test_server_names_and_ports_of_stream_rules_belong_to_one_namespace_too() -> None:
-    old = [route("victim", 1, "own.test"), stream("victim", 1, 9100)]
-    named, port, free = stream("evil", 2, 9200, "own.test"), stream("red", 2, 9100), stream("blue", 2, 9300)
-    found = settled(*old, named, port, free)
-    assert [len(found.desired.of_owner(key(each))) for each in (named, port, free)] == [0, 0, 1]
-    assert reported(found, port)[0].startswith("spec.stream[0].match.ingressPort: port 9100 is skipped: it belongs to")
+    owner = [namespace("blue", ":9300"), route("victim", 1, "own.test")]
+    named, free, port = stream("evil", 2, 9200, "own.test"), stream("blue", 3, 9300), stream("red", 2, 9300)
+    other, mine = stream("violet", 1, 9100), stream("green", 2, 9100, "green.test")
+    found = settled(*owner, named, free, port, other, mine)
+    assert [len(found.desired.of_owner(key(each))) for each in (named, free, port, other, mine)] == [0, 1, 0, 0, 1]
+    skipped = "spec.stream[0].match.ingressPort: port 9300 is skipped: it belongs to namespace blue"
+    assert reported(found, port)[0].startswith(skipped)
+    assert reported(found, other) == [
+        "spec.stream[0].match.ingressPort: port 9100 is skipped: it is not assigned to any namespace; ask the operator"
+        " to add :9100 to the annotation apisix.apache.org/hosts of Namespace violet"
+    ]
 
 
 def test_hosts_that_only_a_certificate_names_have_to_be_named() -> None:

@@ -52,20 +52,13 @@ ADDRESSES = [
     ("traffic-split", split(nodes={"127.0.0.1:19090": 1}), f"{UPSTREAM}.nodes"),
     ("traffic-split", split(nodes={"good.example": 1, "0x7f.1:80": 1}), f"{UPSTREAM}.nodes"),
     ("traffic-split", split(nodes=[{"host": "[::1]", "port": 1, "weight": 1}]), f"{UPSTREAM}.nodes[0].host"),
-    ("ai-request-rewrite", {"override": {"endpoint": "http://169.254.169.254/v1"}}, f"{CONFIG}.override.endpoint"),
-    ("feishu-auth", {"userinfo_url": "http://localhost:12379/v3/kv/range"}, f"{CONFIG}.userinfo_url"),
-    ("dingtalk-auth", {"access_token_url": "https://2130706433"}, f"{CONFIG}.access_token_url"),
-    ("feishu-auth", {"access_token_url": "HTTP://LOCALHOST/"}, f"{CONFIG}.access_token_url"),
-    ("feishu-auth", {"access_token_url": "http://0/"}, f"{CONFIG}.access_token_url"),
-    ("ai-lakera-guard", {"lakera_endpoint": "http://[::ffff:127.0.0.1]"}, f"{CONFIG}.lakera_endpoint"),
     ("proxy-mirror", {"host": "http://127.0.0.1:12379"}, f"{CONFIG}.host"),
-    ("forward-auth", {"uri": "http://127.0.0.1:12379/v3"}, f"{CONFIG}.uri"),
+    ("proxy-mirror", {"host": "http://169.254.169.254"}, f"{CONFIG}.host"),
+    ("proxy-mirror", {"host": "https://2130706433"}, f"{CONFIG}.host"),
+    ("proxy-mirror", {"host": "HTTP://LOCALHOST"}, f"{CONFIG}.host"),
+    ("proxy-mirror", {"host": "http://0"}, f"{CONFIG}.host"),
+    ("proxy-mirror", {"host": "http://[::ffff:127.0.0.1]"}, f"{CONFIG}.host"),
     ("ldap-auth", {"base_dn": "x", "ldap_uri": "localhost:389"}, f"{CONFIG}.ldap_uri"),
-    (
-        "ai-proxy-multi",
-        {"semantic_opts": {"embeddings": {"endpoint": "http://127.0.0.1"}}},
-        f"{CONFIG}.semantic_opts.embeddings.endpoint",
-    ),
     (
         "multi-auth",
         {"auth_plugins": [{"key-auth": {}}, {"ldap-auth": {"ldap_uri": "127.1:389"}}]},
@@ -161,15 +154,24 @@ REFUSED = [
     ("fault-injection", {"delay": {"duration": 1e9}}, "delay.duration"),
     ("request-id", {"algorithm": "range_id", "range_id": {"length": 10**9}}, "range_id.length"),
     ("limit-conn", {"rules": [{"conn": 1, "burst": 10**6}]}, "rules[0].burst"),
-    ("forward-auth", {"uri": "http://a.example/", "keepalive_pool": 10**8}, "keepalive_pool"),
+    ("ai-proxy", {"keepalive_pool": 10**8}, "keepalive_pool"),
     (
         "traffic-split",
         split(keepalive_pool={"size": 10**8}),
         "rules[0].weighted_upstreams[0].upstream.keepalive_pool.size",
     ),
     ("loggly", {"max_req_body_bytes": 2**30}, "max_req_body_bytes"),
-    ("feishu-auth", {"access_token_url": "http://a.example/", "timeout": 86_400_000}, "timeout"),
-    ("forward-auth", {"uri": "http://a.example/", "keepalive_timeout": 10**9}, "keepalive_timeout"),
+    ("feishu-auth", {"userinfo_url": "http://a.example/"}, "userinfo_url"),
+    ("dingtalk-auth", {"access_token_url": "http://a.example/"}, "access_token_url"),
+    ("ai-lakera-guard", {"lakera_endpoint": "http://a.example"}, "lakera_endpoint"),
+    ("ai-request-rewrite", {"override": {"endpoint": "http://a.example"}}, "override.endpoint"),
+    (
+        "ai-proxy-multi",
+        {"semantic_opts": {"embeddings": {"endpoint": "http://a.example"}}},
+        "semantic_opts.embeddings.endpoint",
+    ),
+    ("feishu-auth", {"timeout": 86_400_000}, "timeout"),
+    ("ai-proxy", {"keepalive_timeout": 10**9}, "keepalive_timeout"),
     (
         "traffic-split",
         split(checks={"active": {"type": "http", "timeout": 86400}}),
@@ -224,7 +226,7 @@ def test_what_the_table_does_not_allow_is_refused(name: str, config: JsonObject,
     ],
 )
 def test_address_that_readers_may_read_differently_is_refused(text: object) -> None:
-    assert ("PluginRefused", f"{CONFIG}.uri") in reported(translate("forward-auth", {"uri": text})[1])
+    assert ("PluginRefused", f"{CONFIG}.host") in reported(translate("proxy-mirror", {"host": text})[1])
 
 
 @pytest.mark.parametrize("text", ["unix:/run/x.sock", "a.example:b", "$host", "a.example/", "a@b", "[::1", "1:2:3", ""])
@@ -244,7 +246,6 @@ def test_everyday_plugins_are_published_unchanged() -> None:
         "cors": {"allow_origins": "https://a.example", "_meta": {"disable": False, "filter": [["uri", "==", "/"]]}},
         "proxy-rewrite": {"uri": "/$1", "headers": {"set": {"X-A": "$remote_addr", "X-B": ["1", "2"]}, "X-C": "3"}},
         "traffic-split": split(nodes={"canary.example:80": 1}, labels={"a": "b"}) | {},
-        "forward-auth": {"uri": "https://auth.example:8443/check?x=1", "request_headers": ["Cookie"]},
         "proxy-mirror": {"host": "http://copy.example", "path": "/copy", "sample_ratio": 0.5},
         "ai-proxy": {
             "provider_conf": {"region": "eu-central-1", "project_id": "our_project"},
@@ -312,10 +313,10 @@ def test_cache_keys_begin_with_the_namespace_also_if_none_is_given() -> None:
 
 
 def test_what_a_secret_adds_is_reviewed() -> None:
-    hidden = secret(namespace="evil", uri="http://127.0.0.1/", brand__new="1", _meta__pre_function="return 1")
-    _, scope = translate("forward-auth", {}, hidden, secret_ref="secret")
+    hidden = secret(namespace="evil", host="http://127.0.0.1/", brand__new="1", _meta__pre_function="return 1")
+    _, scope = translate("proxy-mirror", {}, hidden, secret_ref="secret")
     assert sorted(reported(scope)) == [
-        ("AddressRefused", f"{CONFIG}.uri"),
+        ("AddressRefused", f"{CONFIG}.host"),
         ("CodeRefused", CONFIG),
         ("PluginRefused", f"{CONFIG}.brand"),
     ]

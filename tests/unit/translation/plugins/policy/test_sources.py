@@ -20,7 +20,7 @@ from translation.route import translate_route
 
 TENANT = Options(plugins="reviewed", external_addresses="refuse-internal")
 LOOP = "http://127.0.0.1:9090/"
-AUTH = {"name": "forward-auth", "config": {"uri": LOOP}}
+AUTH = {"name": "proxy-mirror", "config": {"host": LOOP}}
 TRANSLATE = {
     "ApisixRoute": translate_route,
     "Ingress": translate_ingress,
@@ -65,21 +65,17 @@ QUOTA = {"name": "limit-count", "enable": True, "config": {"count": 1, "time_win
 @pytest.mark.parametrize(
     ("raw", "want"),
     [
-        (route(rule(plugins=[AUTH])), ("AddressRefused", "spec.http[0].plugins[0].config.uri")),
+        (route(rule(plugins=[AUTH])), ("AddressRefused", "spec.http[0].plugins[0].config.host")),
         (route(rule(authentication=LDAP)), ("AddressRefused", "spec.http[0].authentication")),
         (route(stream=[STREAM]), ("PluginRefused", "spec.stream[0].plugins[0]")),
-        (make("ApisixPluginConfig", "pc", spec={"plugins": [AUTH]}), ("AddressRefused", "spec.plugins[0].config.uri")),
+        (make("ApisixPluginConfig", "pc", spec={"plugins": [AUTH]}), ("AddressRefused", "spec.plugins[0].config.host")),
         (
             consumer(authParameter={"wolfRBAC": {"value": WOLF}}),
             ("PluginRefused", "spec.authParameter.wolfRBAC.value"),
         ),
         (consumer(plugins=[QUOTA]), ("PluginRefused", "spec.plugins[0]")),
         (
-            backed({"auth-uri": "http://169.254.169.254/latest"}),
-            ("AddressRefused", "metadata.annotations[k8s.apisix.apache.org/auth-uri]"),
-        ),
-        (
-            backed({"auth-uri": "http://$arg_x/"}),
+            backed({"auth-uri": "http://auth.example/"}),
             ("PluginRefused", "metadata.annotations[k8s.apisix.apache.org/auth-uri]"),
         ),
     ],
@@ -105,7 +101,7 @@ def test_secret_of_a_consumer_is_reviewed() -> None:
         consumer(authParameter={"jwtAuth": {"value": {"key": "k", "secret": "s", "private_key": "x", "exp": 9}}}),
         consumer(authParameter={"hmacAuth": {"value": {"access_key": "a", "secret_key": "s", "keep_headers": True}}}),
         consumer(authParameter={"ldapAuth": {"value": {"user_dn": "cn=u"}}}),
-        backed({"enable-cors": "true", "auth-uri": "https://auth.example/check", "auth-type": "keyAuth"}),
+        backed({"enable-cors": "true", "auth-type": "keyAuth"}),
         backed({"http-allow-methods": "GET", "enable-response-rewrite": "true", "response-rewrite-body": "x"}),
         backed({"enable-csrf": "true", "csrf-key": "k", "allowlist-source-range": "10.0.0.0/8"}),
         backed({"rewrite-target-regex": "a", "rewrite-target-regex-template": "/b", "http-to-https": "true"}),

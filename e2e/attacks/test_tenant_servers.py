@@ -1,0 +1,113 @@
+"""A tenant whose server sends endlessly, and a tenant on a port of streams, which serves every host."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from e2e.attacks.installation import Tenants
+from e2e.cluster.client import Manifest
+from e2e.story import route, says
+
+ADDRESS = "10.244.0.77"
+REQUESTS = 10
+PARTS = {
+    "responses": b"HTTP/1.1 100\r\n\r\n",
+    "headers": b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000,
+    "line": b"HTTP/1.1 200 OK\r\na: " + b"b" * 1_000_000,
+}
+"""What the server repeats. A gateway that reads on never answers the request."""
+
+
+def send_endlessly(connection: socket.socket, part: bytes) -> None:
+    """Repeat a part until the client closes the connection."""
+    with closing(connection), suppress(OSError):
+        connection.recv(65536)
+        while True:
+            connection.sendall(part * max(1, 65536 // len(part)))
+
+
+def accept(listener: socket.socket, part: bytes) -> None:
+    """Serve connections until the listener is closed."""
+    with suppress(OSError):
+        while True:
+            Thread(target=send_endlessly, args=(listener.accept()[0], part), daemon=True).start()
+
+
+@pytest.fixture(params=sorted(PARTS))
+def endless(tenants: Tenants, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A Service of the hostile tenant whose server sends one part endlessly."""
+    ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
+    labels = {"kubernetes.io/service-name": "endless"}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "endless"}, "spec": {"ports": ports}}
+    nodes = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "endless", "labels": labels},
+        "addressType": "IPv4",
+        "ports": ports,
+        "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}],
+    }
+    with socket.create_server((ADDRESS, 80), backlog=REQUESTS) as listener:
+        Thread(target=accept, args=(listener, PARTS[request.param]), daemon=True).start()
+        tenants.attack([service, nodes])
+        yield "endless"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_sends_tiny_parts_endlessly_does_not_occupy_the_gateway(tenants: Tenants, endless: str) -> None:
+    if not tenants.installation.runs_lua:
+        pytest.skip("the development gateway runs no functions")
+    host, hostile = f"shop.{tenants.domain}", f"endless.{tenants.domain}"
+    tenants.apply(tenants.ingress("shop", host))
+    tenants.attack(tenants.ingress("endless", hostile, service=endless, custom_http_errors="418"))
+    tenants.traffic.until_status(502, hostile)
+
+    got = {tenants.traffic.send(hostile).status for _ in range(REQUESTS)}
+
+    assert got == {502}
+    assert tenants.traffic.send(host).pod == "web"
+
+
+def test_a_plugin_calls_no_server_of_a_tenant(tenants: Tenants) -> None:
+    """Plugins read what a server sends without a pause, so that one connection would occupy a gateway."""
+    url = "http://203.0.113.9/"
+    plugins: dict[str, dict[str, Any]] = {
+        "forward-auth": {"uri": url},
+        "feishu-auth": {"userinfo_url": url},
+        "ai-lakera-guard": {"lakera_endpoint": url},
+        "ai-request-rewrite": {"override": {"endpoint": url}},
+    }
+    for name, config in plugins.items():
+        tenants.attack(route(f"{name}.{tenants.domain}", name=name, service="evil", plugins={name: config}))
+
+    api = tenants.installation.api
+    for name in plugins:
+        refused = says("False", "kubernetes.plugins: reviewed")
+        api.wait("ApisixRoute", name, refused, "to be refused", namespace=tenants.evil.namespace)
+        assert tenants.installation.routes(f"{name}.{tenants.domain}") == []
+
+
+def stream(name: str, port: int, **match: str) -> Manifest:
+    """Return an ApisixRoute with a stream rule."""
+    backend = {"serviceName": "evil", "servicePort": 80}
+    rule = {"name": "s", "protocol": "TCP", "match": {"ingressPort": port, **match}, "backend": backend}
+    kind = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixRoute", "metadata": {"name": name}}
+    return kind | {"spec": {"stream": [rule]}}
+
+
+def test_a_port_of_streams_does_not_serve_the_hosts_of_others(tenants: Tenants) -> None:
+    """On a port that terminates TLS, the gateway would present the certificates of other teams for their hosts."""
+    own = f"own.{tenants.domain}"
+    tenants.attack([stream("every", 9443), stream("own", 9443, host=own)])
+
+    api, evil = tenants.installation.api, tenants.evil.namespace
+    api.wait("ApisixRoute", "own", says("True"), "to be served", namespace=evil)
+    api.wait("ApisixRoute", "every", says("False", "not assigned to any namespace"), "to be refused", namespace=evil)
+    records = tenants.installation.gateway.records("stream_routes").values()
+    assert [each.get("sni") for each in records if each["server_port"] == 9443] == [own]
