@@ -20,6 +20,7 @@ PACKAGES = (
     "containernetworking-plugins",
     "debootstrap",
     "iproute2",
+    "ipset",
     "iptables",
     "openssl",
     "podman",

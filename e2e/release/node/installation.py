@@ -1,6 +1,7 @@
 """One installation of the chart on the node, with a gateway beside it: install, observe, send requests."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from e2e.release.node import settings
 from e2e.release.node.node import Node
 from e2e.traffic import RequestLoop, Traffic
 
+CHART = "deploy/charts/apisix-ingress"
 NAMESPACE = "apisix-ingress"
 RELEASE = "apisix-ingress"
 LABELS = "app.kubernetes.io/instance=apisix-ingress"
@@ -56,11 +58,20 @@ class Installation:
             "deployment.image.tag": tag,
             f"{provider}.endpoints[0]": self.gateway.admin_url.removesuffix("/apisix/admin"),
             f"{provider}.auth.adminKey.valueFrom.secretKeyRef.name": "admin",
+            "networkPolicy.apiServer.ports[0]": self.node.cluster.url.rpartition(":")[2],
         }
 
     def controllers(self) -> list[Manifest]:
         """Return the Pods of the release that are not terminating."""
         return self.node.pods(self.api, NAMESPACE, LABELS)
+
+    def pid(self, pod: Manifest) -> int:
+        """Return the id of the process in the first container of a Pod."""
+        container = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
+        tasks = self.node.ctr("tasks", "list")
+        found = re.search(rf"^{container}\s+(\d+)", tasks, re.MULTILINE)
+        assert found, tasks
+        return int(found[1])
 
     def ready(self) -> list[str]:
         """Return the names of the ready controllers."""

@@ -1,4 +1,4 @@
-"""Starts and stops a node: API server, scheduler, containerd, kubelet and kube-proxy. The stories are elsewhere.
+"""Starts and stops a node: API server, scheduler, containerd, kubelet, kube-proxy, policies. The stories are elsewhere.
 
 The process must be the first one of a PID namespace, with network and mount namespaces of its own (`enter` in
 `e2e.release.node.part`): when it ends, nothing of the node is left but its folder and its cgroups.
@@ -41,10 +41,11 @@ class PodCluster(LocalCluster):
 class Node:
     """One node with its control plane. As a context manager, it starts and stops."""
 
-    def __init__(self, shell: Shell, folder: Path, programs: Path, images: Mapping[str, Path]) -> None:
+    def __init__(self, shell: Shell, folder: Path, programs: Path, policies: Path, images: Mapping[str, Path]) -> None:
         """Prepare a node with images that are loaded from files."""
         self.shell = shell
         self._programs = programs
+        self._policies = policies
         self._images = images
         self.files = settings.Files(folder)
         self.cluster = PodCluster(root=self.files.root / "cluster")
@@ -57,12 +58,12 @@ class Node:
             self._write_files()
             stack.enter_context(self.cluster)
             for name, command in self._commands().items():
-                process = Process(name, command, log=self.files.root / f"{name}.log")
-                process.start()
-                stack.callback(process.stop, 5.0)
+                self._start(stack, name, command)
                 if name == "containerd":
                     self._load_images()
             self._wait_ready()
+            kubeconfig = ("--kubeconfig", self.cluster.kubeconfig, "--hostname-override", settings.NODE)
+            self._start(stack, "policies", [self._policies / "policies", *kubeconfig])
             self._stack = stack.pop_all()
         return self
 
@@ -70,6 +71,11 @@ class Node:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _start(self, stack: ExitStack, name: str, command: list[str | Path]) -> None:
+        process = Process(name, command, log=self.files.root / f"{name}.log")
+        process.start()
+        stack.callback(process.stop, 5.0)
 
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         return self.cluster.kubectl(*words, stdin=stdin)

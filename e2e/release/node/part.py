@@ -13,7 +13,7 @@ from e2e.cluster.binaries import locate, locate_helm
 from e2e.release import image
 from e2e.release.containers import Containers
 from e2e.release.node import settings
-from e2e.release.node.programs import node_programs, pause_image
+from e2e.release.node.programs import kind_programs, node_programs, pause_image
 from e2e.release.rehearsal import Facts, Rehearsal, Result, Step
 from e2e.release.shell import CommandError
 
@@ -26,6 +26,7 @@ def build_programs(rehearsal: Rehearsal) -> Facts:
     locate_helm()
     folder = node_programs(os.environ)
     rehearsal.made["node programs"] = str(folder)
+    rehearsal.made["kind programs"] = str(kind_programs(os.environ))
     return {"kubelet": rehearsal.shell.run(folder / "kubelet", "--version")}
 
 

@@ -1,7 +1,6 @@
 """The stories on a node, in their order: install, upgrade, failures, changes, rollback, uninstall."""
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable
@@ -11,13 +10,12 @@ from typing import Any
 
 from e2e.cluster.client import KubeApiError, load_manifests, wait_until
 from e2e.release import image
-from e2e.release.node import settings
-from e2e.release.node.installation import HOST, NAMESPACE, RELEASE, Installation, installation
+from e2e.release.node import policies, settings
+from e2e.release.node.installation import CHART, HOST, NAMESPACE, RELEASE, Installation, installation
 from e2e.release.node.node import Node
 from e2e.release.registry import serve_plainly
-from e2e.release.rehearsal import Facts, NotRunError, Rehearsal, Result, Step, run_steps
+from e2e.release.rehearsal import Facts, Rehearsal, Result, Step, run_steps
 
-CHART = "deploy/charts/apisix-ingress"
 Story = Callable[[Installation, Rehearsal], Facts]
 
 
@@ -31,8 +29,8 @@ def run_stories(rehearsal: Rehearsal) -> list[Result]:
         settings.PAUSE: Path(rehearsal.need("pause archive")),
     }
     started = time.monotonic()
-    programs = Path(made["node programs"])
-    with Node(rehearsal.shell, node_folder, programs, images) as node, installation(node) as installed:
+    programs = Path(made["node programs"]), Path(made["kind programs"])
+    with Node(rehearsal.shell, node_folder, *programs, images) as node, installation(node) as installed:
         boot = Result("node", "the node is ready", "passed", time.monotonic() - started, _versions(node))
         steps = [Step(part, name, partial(story, installed)) for part, name, story in STORIES]
         return [boot, *run_steps(steps, rehearsal, print)]
@@ -139,7 +137,7 @@ def restart_hung(at: Installation, _rehearsal: Rehearsal) -> Facts:
     hung = at.wait_for_leader(at.wait_for_two())
     with at.under_traffic() as loop:
         started = time.monotonic()
-        os.kill(_pid(at, hung), signal.SIGSTOP)
+        os.kill(at.pid(at.api.get("v1/Pod", hung, namespace=NAMESPACE)), signal.SIGSTOP)
         at.wait_for_leader([name for name in at.ready() if name != hung])
         taken = time.monotonic() - started
         wait_until(lambda: _restarts(at, hung), bool, f"{hung} to be restarted", 240)
@@ -147,15 +145,6 @@ def restart_hung(at: Installation, _rehearsal: Rehearsal) -> Facts:
         at.wait_for_two()
     return {"other replica leads": f"after {taken:.0f} s", "container restarted": f"after {restarted:.0f} s",
             "requests": f"{len(loop.answers)}, none lost"}  # fmt: skip
-
-
-def _pid(at: Installation, pod: str) -> int:
-    (container,) = [each["metadata"] for each in at.controllers() if each["metadata"]["name"] == pod]
-    status = at.api.get("v1/Pod", container["name"], namespace=NAMESPACE)["status"]["containerStatuses"][0]
-    tasks = at.node.ctr("tasks", "list")
-    found = re.search(rf"^{status['containerID'].rpartition('/')[2]}\s+(\d+)", tasks, re.MULTILINE)
-    assert found, tasks
-    return int(found[1])
 
 
 def _restarts(at: Installation, pod: str) -> int:
@@ -202,15 +191,6 @@ def install_by_digest(at: Installation, rehearsal: Rehearsal) -> Facts:
     return {"image": published}
 
 
-def enforce_policies(at: Installation, _rehearsal: Rehearsal) -> Facts:
-    """A NetworkPolicy is stored, but the CNI plugin `bridge` enforces none."""
-    policy = at.api.get("NetworkPolicy", RELEASE, namespace=NAMESPACE)
-    raise NotRunError(
-        f"the API server accepted the policy ({', '.join(policy['spec']['policyTypes'])}), but Debian's CNI plugins "
-        "(bridge, firewall, portmap) do not enforce policies"
-    )
-
-
 def uninstall(at: Installation, _rehearsal: Rehearsal) -> Facts:
     """Uninstall: the gateway serves on; only what the documentation names is left."""
     with at.under_traffic() as loop:
@@ -245,7 +225,7 @@ STORIES: tuple[tuple[str, str, Story], ...] = (
     ("node", "both Pods are evicted, one at a time", evict),
     ("node", "a changed value replaces the Pods", change_values),
     ("node", "a failed upgrade leaves the old Pods, a rollback restores the release", fail_to_upgrade),
-    ("node", "the NetworkPolicy is enforced", enforce_policies),
+    ("node", "the NetworkPolicy lets through what the controller needs, and nothing else", policies.enforce),
     ("node", "the liveness probe restarts a hung process", restart_hung),
     ("node", "an uninstall leaves nothing but what is documented", uninstall),
 )
