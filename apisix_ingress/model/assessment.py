@@ -84,6 +84,14 @@ class Assessment:
             return replace(self, parents=tuple(each.rejected(message) for each in self.parents))
         return replace(self, verdicts=changed(self.verdicts, "Programmed", reason="Pending", message=message))
 
+    def noting(self, type: str, message: str) -> Assessment:
+        """Return the assessment with a message for a condition that holds otherwise without one."""
+        noted = (
+            replace(each, message=message) if each.type == type and each.holds and not each.message else each
+            for each in self.verdicts
+        )
+        return replace(self, verdicts=tuple(noted))
+
 
 def changed(verdicts: Iterable[Verdict], type: str, *, reason: str, message: str) -> tuple[Verdict, ...]:
     """Return the verdicts with one type set to False for a reason."""

@@ -23,6 +23,7 @@ from providers.status.status_addresses import Addresses
 from translation.core.options import Options
 from translation.core.scope import in_scope
 from translation.gateway.entry.owned import has_parent_of_ours
+from translation.gateway.own_address import wrong_loopback
 from translation.gateway.routes.attachment import is_elsewhere
 from translation.gateway.statuses import ENTRIES, ROUTE_KINDS, Moment, status_change
 
@@ -63,11 +64,16 @@ class GatewayStatus:
             assessment = _with_records(report, condition)
             if assessment is None:
                 return {}
+            if key.kind == "Gateway" and (why := self._wrong_loopback(view)):
+                assessment = assessment.noting("Programmed", why)
         generation = report.generation if report else 0
         attached = self._world.attachments.counts
         elsewhere = partial(is_elsewhere, namespace=key.namespace, view=view, options=self._options)
         moment = Moment(self._options.ingress_class_controller, generation, now, attached, self._published(), elsewhere)
         return status_change(key, assessment, status, moment)
+
+    def _wrong_loopback(self, view: View) -> str:
+        return wrong_loopback(self._addresses.service(), view, self._options.loopback)
 
     def _is_released(self, key: ObjectKey, view: View) -> bool:
         """Return whether an object without a report belongs to no Gateway of ours, rather than to another installation.

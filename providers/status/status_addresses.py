@@ -62,7 +62,7 @@ class Addresses:
         if not RESOURCES[key.kind].addressed or not self._world.synced:
             return None
         named = self._named(key)
-        if named is None and not (self._fixed or self._target()):
+        if named is None and not (self._fixed or self.service()):
             return None
         if self._leaves_alone(key):
             return None
@@ -80,11 +80,11 @@ class Addresses:
 
     def published(self) -> list[JsonObject]:
         """Return the addresses for the objects of this controller; empty until every kind was listed."""
-        if self._fixed or not self._world.synced or (target := self._target()) is None:
+        if self._fixed or not self._world.synced or (target := self.service()) is None:
             return self._fixed
         return published(self._world.stores["Service"].get(target))
 
-    def _target(self) -> ObjectKey | None:
+    def service(self) -> ObjectKey | None:
         """Return the Service in front of the gateways, named or found; None if there is none."""
         if self._searched and not self._is_found:
             found = gateway_service(self._world.stores["Service"].values(), self._searched)
@@ -103,7 +103,7 @@ class Addresses:
             before = self._service
             if isinstance(read, ObjectKey) and read.kind == "Service" and read.namespace in self._searched:
                 self._is_found = False
-            if read == before or (not self._is_found and self._world.synced and self._target() != before):
+            if read == before or (not self._is_found and self._world.synced and self.service() != before):
                 wake_all()
 
         def named_changed(read: Read) -> None:

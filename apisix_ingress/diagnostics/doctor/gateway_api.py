@@ -1,19 +1,38 @@
-"""The check of `doctor` on the CRDs of the Gateway API and of 2.x: which are installed, in which versions."""
+"""The checks of `doctor` on the Gateway API: the CRDs, and whether gateways can reach themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from apisix_ingress.diagnostics.doctor.check import Check, ok, skip
+from apisix_ingress.diagnostics.collect.inventory import Inventory
+from apisix_ingress.diagnostics.doctor.check import Check, ok, skip, warn
+from apisix_ingress.diagnostics.doctor.ingress_addresses import front_service
 from apisix_ingress.errors import KubeError, KubeNotFound
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
 from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE, GATEWAY_GROUP, GATEWAY_ROWS
 from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.settings.sections import StatusSettings
+from translation.gateway.own_address import wrong_loopback
 
 _NAME = "gateway-api"
+_LOOPBACK = "gateway-loopback"
 _CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gateways.{GATEWAY_GROUP}"
 _ROWS = tuple(row for row in GATEWAY_ROWS if row.kind != CA_BUNDLE)
+
+
+def check_loopback(inventory: Inventory, settings: StatusSettings) -> Check:
+    """Return whether gateways can reach themselves for mirrored requests and the filter ExternalAuth."""
+    if not any(item.meta.kind == "Gateway" for item in inventory.ours()):
+        return skip(_LOOPBACK, "there are no Gateways")
+    front = front_service(inventory, settings.publish_service)
+    if front is None:
+        return skip(_LOOPBACK, "cannot be determined: the Service in front of the gateways is unknown")
+    options = inventory.options
+    if why := wrong_loopback(front, inventory.world.view(), options.loopback):
+        problem, _, fix = why.rpartition("; ")
+        return warn(_LOOPBACK, problem, fix)
+    return ok(_LOOPBACK, f"nothing contradicts gateway_api.loopback ({options.loopback})")
 
 
 async def check_gateway_api(api: KubeApi, *, enabled: bool) -> Check:

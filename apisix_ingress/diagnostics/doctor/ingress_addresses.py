@@ -26,10 +26,18 @@ def check_addresses(inventory: Inventory, settings: StatusSettings) -> Check:
     return _of_service(inventory, settings.publish_service)
 
 
+def front_service(inventory: Inventory, wanted: str) -> ObjectKey | None:
+    """Return the Service in front of the gateways, by the setting `publish_service`; None if it is unknown."""
+    if wanted != AUTO:
+        return _named(wanted) if wanted else None
+    services = inventory.world.stores["Service"].values()
+    return gateway_service(services, inventory.options.gateway_namespaces)
+
+
 def _of_service(inventory: Inventory, wanted: str) -> Check:
     services = inventory.world.stores["Service"]
     namespaces = inventory.options.gateway_namespaces
-    found = gateway_service(services.values(), namespaces) if wanted == AUTO else _named(wanted)
+    found = front_service(inventory, wanted)
     if found is None:
         where = f"in namespace {', '.join(sorted(namespaces))}" if namespaces else "(the Admin API is not a Service)"
         return warn(_NAME, f"the ADDRESS of Ingresses is empty: no single LoadBalancer Service was found {where}", _FIX)

@@ -48,7 +48,7 @@ def _of_kinds(settings: Settings) -> Iterator[Right]:
     watched = kubernetes.watch_namespaces or ("",)
     for resource in resources(translation_options(settings)):
         if resource.on_demand:
-            continue  # objects report those that may not be read
+            continue  # objects report Secrets that may not be read
         group, plural, only = resource.group, resource.plural, resource.only
         if only is not None:
             yield from (Right(group, plural, verb, only.namespace, only.name) for verb in ("list", "watch"))

@@ -11,7 +11,7 @@ from apisix_ingress.diagnostics.collect.inventory import Inventory
 from apisix_ingress.diagnostics.doctor import api_server as doctor_api
 from apisix_ingress.diagnostics.doctor import certificates as doctor_hook
 from apisix_ingress.diagnostics.doctor.check import Check, fail, ok, warn
-from apisix_ingress.diagnostics.doctor.gateway_api import check_gateway_api
+from apisix_ingress.diagnostics.doctor.gateway_api import check_gateway_api, check_loopback
 from apisix_ingress.diagnostics.doctor.gateways import check_gateway
 from apisix_ingress.diagnostics.doctor.ingress_addresses import check_addresses
 from apisix_ingress.errors import ConfigError, KubeError
@@ -75,6 +75,7 @@ async def _of_look(api: KubeApi, seen: ClusterState, clock: Clock) -> list[Check
         doctor_api.check_objects(inventory),
         doctor_api.check_classes(inventory, kubernetes),
         check_addresses(inventory, kubernetes.status),
+        check_loopback(inventory, kubernetes.status),
         doctor_api.check_lease(seen.lease),
         await doctor_api.check_twins(api, kubernetes, clock),
         *doctor_hook.check_certificates(inventory, clock.now()),

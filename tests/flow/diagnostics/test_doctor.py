@@ -292,3 +292,7 @@ async def test_doctor_warns_of_ingresses_without_an_address(harness: SurveyHarne
     )
     ((level, message),) = (await harness.checks())["ingress-address"]
     assert (level, message.startswith("the ADDRESS of Ingresses is empty: ")) == ("WARN", True)
+
+
+async def test_doctor_warns_of_gateways_that_cannot_reach_themselves(harness: SurveyHarness) -> None:
+    assert (await harness.checks())["gateway-loopback"] == [("SKIP", "there are no Gateways")]

@@ -20,6 +20,8 @@ from providers.status.gateway_status import GatewayStatus
 from providers.status.status_addresses import Addresses
 from tests.factories import make_record
 from tests.fakes.cluster import FakeCluster
+from tests.unit.translation.objects import service, slice_of
+from tests.unit.translation.objects import world as some_world
 from translation.core.options import Options
 
 GATEWAY = ObjectKey("Gateway", "default", "gw")
@@ -50,6 +52,17 @@ def test_a_gateway_is_programmed_once_its_records_are_there() -> None:
     got = change(GATEWAY, addresses=("192.0.2.1", "gw.example.org"))
     assert reasons(got["conditions"]) == {"Accepted": "True/Accepted", "Programmed": "True/Programmed"}
     assert [each["type"] for each in got["addresses"]] == ["IPAddress", "Hostname"]
+
+
+def test_a_gateway_that_cannot_reach_itself_reports_it() -> None:
+    front = service(ports=[{"port": 80, "name": "http"}])
+    world = some_world(front, slice_of(["10.1.0.1"], port=8000, port_name="http"))
+    world.reports[GATEWAY] = Report(2, (), ASSESSMENTS[GATEWAY])
+    addresses = Addresses(world, "default/web", ())
+    status = GatewayStatus(world, Conditions(world, [FakeCluster(states={})]), addresses, Options())
+    got = {each["type"]: each for each in status.change(GATEWAY, {}, "now")["conditions"]}
+    assert (got["Programmed"]["status"], got["Accepted"]["message"]) == ("True", "")
+    assert "gateways accept HTTP on port 8000" in got["Programmed"]["message"]
 
 
 def test_nothing_is_written_before_the_version_of_gateways_is_known() -> None:
