@@ -35,7 +35,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "doctor": ("cluster.doctor", "Check permissions, CRDs, clocks, keys, plugins and more."),
         "tree": ("cluster.tree", "Draw hosts, routes, upstreams and pods with their owners."),
         "explain": ("gateways.explain", "Show what response a request gets, and why."),
-        "diff": ("gateways.diff", "Show what a sync would write to a gateway."),
+        "diff": ("gateways.diff", "Show what a sync would write to each gateway cluster, or to the one in --cluster."),
         "orphans": ("gateways.orphans", "List records without an object, and dangling references."),
         "wait": ("cluster.wait", "Wait until an object is in effect in every gateway."),
     },
