@@ -1,4 +1,4 @@
-"""Prometheus metrics: every name, label and type in one place, behind methods that hide the client.
+"""Prometheus metrics: every name, label and type in one place.
 
 The metric names of 1.8 are kept. No label takes a value of which users can create many (object, record,
 namespace, host, route), except for certificates, of which only the first to expire are shown. Gauges that are only
@@ -6,7 +6,7 @@ computed when they are scraped are set by hooks (`on_scrape`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics import Counter, Gauge, Histogram, MetricWrapperBase, Summary, disable_created_metrics
@@ -18,7 +18,6 @@ NAMESPACE = "apisix_ingress_controller"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Operation = Literal["get", "list", "create", "update", "delete", "getSchema", "getList"]
-Event = Literal["add", "update", "delete"]
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
@@ -28,6 +27,34 @@ _QUICK_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 _LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _NANOSECONDS = 1e9
 _REQUESTS = "apisix_requests"
+
+
+class Series(Generic[M]):
+    """The series of a metric.
+
+    It keeps them, because the lookup of the client takes a lock and formats every label.
+
+    Args:
+        metric: The metric.
+        constants: The values of its first labels.
+    """
+
+    def __init__(self, metric: M, constants: tuple[str, ...]) -> None:
+        self._metric = metric
+        self._constants = constants
+        self._series: dict[tuple[str, ...], M] = {}
+
+    def at(self, *values: str) -> M:
+        """Return the series with these values of the other labels."""
+        series = self._series.get(values)
+        if series is None:
+            series = self._series[values] = self._metric.labels(*self._constants, *values)
+        return series
+
+    def clear(self) -> None:
+        """Remove every series."""
+        self._series.clear()
+        self._metric.clear()
 
 
 class Metrics:
@@ -45,8 +72,6 @@ class Metrics:
         self._names_secrets = names_secrets
         self._registry = CollectorRegistry()
         self._scrape_hooks: list[Callable[[], None]] = []
-        # The lookup of the client takes a lock and formats every label, several times for each write.
-        self._series: dict[tuple[object, ...], Any] = {}
         self._define_legacy()
         self._define_queues()
         self._define_sync()
@@ -68,21 +93,21 @@ class Metrics:
         self._latencies = self._make(
             Summary, "apisix_request_latencies", "Duration of requests to the Admin API in nanoseconds.", ["operation"]
         )
-        self._is_leader = self._make(Gauge, "is_leader", "Whether this replica is the leader (1) or not (0).")
-        self._health = self._make(
+        self.is_leader = self._make(Gauge, "is_leader", "Whether this replica is the leader (1) or not (0).")
+        self.health = self._make(
             Counter, "check_cluster_health", "Successful health checks of a gateway cluster.", ["name"]
         )
-        self._sync_operations = self._make(
+        self.sync_operations = self._make(
             Counter, "sync_operation", "Reconciled objects by result.", ["resource", "result"]
         )
-        self._cache_syncs = self._make(Counter, "cache_sync", "Takeovers and audits by result.", ["result"])
-        self._events = self._make(
+        self.cache_syncs = self._make(Counter, "cache_sync", "Takeovers and audits by result.", ["result"])
+        self.events = self._make(
             Counter, "events", "Changes of objects received from the API server.", ["operation", "resource"]
         )
 
     def _define_queues(self) -> None:
         self._queue_depth = self._make(Gauge, "queue_depth", "Keys in the queue.", ["queue"])
-        self._queue_age = self._make(
+        self.queue_age = self._make(
             Gauge, "queue_oldest_age_seconds", "Age of the oldest key in the queue in seconds.", ["queue"]
         )
         self._queue_adds = self._make(Counter, "queue_adds", "Keys added to the queue.", ["queue"])
@@ -94,32 +119,32 @@ class Metrics:
 
     def _define_sync(self) -> None:
         per_kind = ["cluster", "kind"]
-        self._lag = self._seconds(
+        self.sync_lag = self._seconds(
             "sync_lag_seconds",
             "Time in seconds from a change being seen until a cluster confirms its records.",
             "cluster",
             _LAG_BUCKETS,
         )
-        self._pending_age = self._make(
+        self.pending_age = self._make(
             Gauge,
             "sync_pending_age_seconds",
             "Age in seconds of the oldest change that a cluster has not confirmed.",
             ["cluster"],
         )
-        self._backlog = self._make(Gauge, "sync_backlog", "Records queued for sync.", ["cluster"])
-        self._desired = self._make(Gauge, "records_desired", "Records that should exist in the cluster.", per_kind)
-        self._applied = self._make(Gauge, "records_applied", "Records that are in the cluster as desired.", per_kind)
-        self._quarantined = self._make(Gauge, "records_quarantined", "Records that the gateway rejected.", per_kind)
-        self._drift = self._make(
+        self.backlog = self._make(Gauge, "sync_backlog", "Records queued for sync.", ["cluster"])
+        self.desired = self._make(Gauge, "records_desired", "Records that should exist in the cluster.", per_kind)
+        self.applied = self._make(Gauge, "records_applied", "Records that are in the cluster as desired.", per_kind)
+        self.quarantined = self._make(Gauge, "records_quarantined", "Records that the gateway rejected.", per_kind)
+        self.drift = self._make(
             Counter, "drift_repaired", "Records that audits found changed, missing or added, and repaired.", ["cluster"]
         )
-        self._held = self._make(
+        self.mass_delete_held = self._make(
             Gauge,
             "mass_delete_held",
             "Whether the deletion of unusually many records is held back (1) or not (0).",
             ["cluster"],
         )
-        self._breaker = self._make(
+        self.breaker_open = self._make(
             Gauge,
             "breaker_open",
             "Whether writes to a cluster are paused, or it rejects the admin key of a follower (1), or not (0).",
@@ -131,7 +156,7 @@ class Metrics:
             "Start of the current outage of a cluster in Unix time; there is no series without an outage.",
             ["cluster", "reason"],
         )
-        self._writes = self._make(
+        self.writes = self._make(
             Counter,
             "record_writes",
             "Writes of records by outcome: ok, or the name of the error.",
@@ -142,154 +167,72 @@ class Metrics:
         )
 
     def _define_objects(self) -> None:
-        self._watch_failures = self._make(
+        self.watch_failures = self._make(
             Counter, "watch_failures", "Lists and watches that failed.", ["kind", "reason"]
         )
-        self._deletes_held = self._make(
+        self.deletes_held = self._make(
             Gauge, "deletes_held", "Deletes of objects that are held back until a second list confirms them.", ["kind"]
         )
-        self._lists = self._seconds("list_seconds", "Duration of a complete list in seconds.", "kind")
-        self._watch_age = self._make(
+        self.lists = self._seconds("list_seconds", "Duration of a complete list in seconds.", "kind")
+        self.watch_age = self._make(
             Gauge, "watch_age_seconds", "Seconds since the API server last sent anything about a kind.", ["kind"]
         )
-        self._status_writes = self._make(
+        self.status_writes = self._make(
             Counter,
             "status_writes",
             "Writes of the status of objects by outcome: ok, or the name of the error.",
             ["kind", "outcome"],
         )
-        self._events_dropped = self._make(Counter, "kube_events_dropped", "Kubernetes Events that could not be sent.")
-        self._at(self._events_dropped)  # exposed from the start: a rate needs a zero to begin with
+        self.events_dropped = self._make(Counter, "kube_events_dropped", "Kubernetes Events that could not be sent.")
+        self.events_dropped.at()  # exposed from the start: a rate needs a zero to begin with
         self._expiry = self._make(
             Gauge,
             "certificate_expiry_timestamp_seconds",
             "Expiry of a certificate in use in Unix time, for the Secrets that expire first.",
             ["secret_namespace", "secret_name"],
         )
-        self._stall = self._make(
+        self.event_loop_lag = self._make(
             Gauge,
             "event_loop_lag_seconds",
             "Longest time in seconds that the event loop kept a task waiting in the last minute.",
         )
 
     def _define_webhook(self) -> None:
-        self._reviews = self._make(Counter, "webhook_requests", "Admission requests by result.", ["kind", "result"])
-        self._review_seconds = self._seconds(
+        self.reviews = self._make(Counter, "webhook_requests", "Admission requests by result.", ["kind", "result"])
+        self.review_seconds = self._seconds(
             "webhook_request_seconds", "Duration of an admission request in seconds.", "result"
         )
-        self._schema_age = self._make(
+        self.schema_age = self._make(
             Gauge,
             "webhook_schema_age_seconds",
             "Seconds since a cluster last returned its plugin schemas.",
             ["cluster"],
         )
 
-    def _make(self, kind: type[M], name: str, text: str, labels: Sequence[str] = ()) -> M:
-        return kind(name, text, [*_CONSTANT_LABELS, *labels], namespace=NAMESPACE, registry=self._registry)
+    def _make(self, kind: type[M], name: str, text: str, labels: Sequence[str] = ()) -> Series[M]:
+        metric = kind(name, text, [*_CONSTANT_LABELS, *labels], namespace=NAMESPACE, registry=self._registry)
+        return Series(metric, self._constants)
 
-    def _seconds(self, name: str, text: str, label: str, buckets: Sequence[float] = _QUICK_BUCKETS) -> Histogram:
+    def _seconds(
+        self, name: str, text: str, label: str, buckets: Sequence[float] = _QUICK_BUCKETS
+    ) -> Series[Histogram]:
         labels = [*_CONSTANT_LABELS, label]
-        return Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=buckets)
-
-    def _at(self, metric: M, *values: str) -> M:
-        """Return the series of `metric` with these label values; the metric keeps all its series."""
-        series: M | None = self._series.get((metric, *values))
-        if series is None:
-            series = self._series[metric, *values] = metric.labels(*self._constants, *values)
-        return series
-
-    # The gateway.
+        metric = Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=buckets)
+        return Series(metric, self._constants)
 
     def record_request(self, *, resource: str, operation: Operation, status: int | None, seconds: float) -> None:
         """Count a request to the Admin API: its kind of record, HTTP status (None: no response) and seconds."""
         op = "write" if operation in _WRITES else "read"
-        self._at(self._requests, resource, op).inc()
-        self._at(self._status_codes, resource, str(status or 0)).inc()
-        self._at(self._latencies, operation).observe(seconds * _NANOSECONDS)
-        self._at(self._requests_took, operation).observe(seconds)
-
-    def record_cluster_healthy(self, cluster: str) -> None:
-        """Count a successful health check of a gateway cluster."""
-        self._at(self._health, cluster).inc()
-
-    def record_sync_lag(self, cluster: str, seconds: float) -> None:
-        """Observe the seconds from a change being seen until `cluster` confirmed a record of it."""
-        self._at(self._lag, cluster).observe(seconds)
-
-    def set_pending(self, cluster: str, *, age: float, backlog: int) -> None:
-        """Set the age in seconds of the oldest change that `cluster` has not confirmed, and its queue length."""
-        self._at(self._pending_age, cluster).set(age)
-        self._at(self._backlog, cluster).set(backlog)
-
-    def set_records(self, cluster: str, kind: str, *, desired: int, applied: int, quarantined: int) -> None:
-        """Set how many records of `kind` should exist in `cluster`, exist, and were rejected."""
-        self._at(self._desired, cluster, kind).set(desired)
-        self._at(self._applied, cluster, kind).set(applied)
-        self._at(self._quarantined, cluster, kind).set(quarantined)
-
-    def record_drift(self, cluster: str, records: int) -> None:
-        """Count records that an audit found changed, missing or added, and repaired."""
-        self._at(self._drift, cluster).inc(records)
-
-    def set_mass_delete_held(self, cluster: str, held: bool) -> None:
-        """Set whether a sweep of `cluster` is held back."""
-        self._at(self._held, cluster).set(held)
-
-    def set_breaker_open(self, cluster: str, is_open: bool) -> None:
-        """Set whether writes to `cluster` are paused."""
-        self._at(self._breaker, cluster).set(is_open)
+        self._requests.at(resource, op).inc()
+        self._status_codes.at(resource, str(status or 0)).inc()
+        self._latencies.at(operation).observe(seconds * _NANOSECONDS)
+        self._requests_took.at(operation).observe(seconds)
 
     def set_outages(self, outages: Mapping[tuple[str, str], float]) -> None:
         """Set when the outages of these clusters (name, reason) began, in Unix time, and remove all others."""
         self._outage.clear()
         for (cluster, reason), since in outages.items():
-            self._outage.labels(*self._constants, cluster, reason).set(since)
-
-    def record_write(self, cluster: str, kind: str, operation: str, outcome: str) -> None:
-        """Count a write of a record of `kind`: `put` or `delete`, `ok` or the name of the error."""
-        self._at(self._writes, cluster, kind, operation, outcome).inc()
-
-    # The API server and the loop.
-
-    def record_list(self, kind: str, seconds: float) -> None:
-        """Observe the duration of a complete list of `kind`."""
-        self._at(self._lists, kind).observe(seconds)
-
-    def record_watch_failure(self, kind: str, reason: str) -> None:
-        """Count a list or watch of `kind` that failed; the reason is one of a few constant words."""
-        self._at(self._watch_failures, kind, reason).inc()
-
-    def set_deletes_held(self, kind: str, objects: int) -> None:
-        """Set how many deletes of `kind` are held back until a second list confirms them."""
-        self._at(self._deletes_held, kind).set(objects)
-
-    def set_leader(self, leads: bool) -> None:
-        """Set whether this replica leads."""
-        self._at(self._is_leader).set(leads)
-
-    def record_reconcile(self, resource: str, *, success: bool) -> None:
-        """Count a reconciled object of the kind `resource`."""
-        self._at(self._sync_operations, resource, "success" if success else "failure").inc()
-
-    def record_cache_sync(self, *, success: bool) -> None:
-        """Count a takeover or audit."""
-        self._at(self._cache_syncs, "success" if success else "failure").inc()
-
-    def record_event(self, operation: Event, resource: str) -> None:
-        """Count a change of an object of the kind `resource`."""
-        self._at(self._events, operation, resource).inc()
-
-    def set_watch_age(self, kind: str, seconds: float) -> None:
-        """Set the seconds since the last event or bookmark of `kind`."""
-        self._at(self._watch_age, kind).set(seconds)
-
-    def record_status_write(self, kind: str, outcome: str) -> None:
-        """Count a write of the status of an object of `kind`: `ok` or the name of the error."""
-        self._at(self._status_writes, kind, outcome).inc()
-
-    def record_event_dropped(self) -> None:
-        """Count a dropped Event."""
-        self._at(self._events_dropped).inc()
+            self._outage.at(cluster, reason).set(since)
 
     def set_certificates(self, expiries: Mapping[tuple[str, str], float]) -> None:
         """Set when the certificates of these Secrets (namespace, name) expire, and remove all others.
@@ -298,41 +241,19 @@ class Metrics:
         """
         self._expiry.clear()
         for (namespace, name), expiry in sorted(expiries.items(), key=lambda each: -each[1]):
-            labels = (*self._constants, namespace, name if self._names_secrets else "")
-            self._expiry.labels(*labels).set(expiry)
-
-    def set_event_loop_lag(self, seconds: float) -> None:
-        """Set the longest time that the event loop recently kept a task waiting."""
-        self._at(self._stall).set(seconds)
+            self._expiry.at(namespace, name if self._names_secrets else "").set(expiry)
 
     def queue(self, name: str) -> QueueMetrics:
         """Return the observer for the queue `name`."""
         found = QueueMetrics(
-            self._at(self._queue_depth, name),
-            self._at(self._queue_adds, name),
-            self._at(self._queue_retries, name),
-            self._at(self._queue_wait, name),
-            self._at(self._queue_work, name),
+            self._queue_depth.at(name),
+            self._queue_adds.at(name),
+            self._queue_retries.at(name),
+            self._queue_wait.at(name),
+            self._queue_work.at(name),
         )
         self.on_scrape(found.settle)
         return found
-
-    def set_queue_age(self, queue: str, seconds: float) -> None:
-        """Set the age in seconds of the oldest key of `queue`."""
-        self._at(self._queue_age, queue).set(seconds)
-
-    # The webhook.
-
-    def record_review(self, kind: str, result: str, seconds: float) -> None:
-        """Count an admission request; kind and result are one of a few constant words."""
-        self._at(self._reviews, kind, result).inc()
-        self._at(self._review_seconds, result).observe(seconds)
-
-    def set_schema_age(self, cluster: str, seconds: float) -> None:
-        """Set the seconds since `cluster` last returned its plugin schemas."""
-        self._at(self._schema_age, cluster).set(seconds)
-
-    # Exposition.
 
     def on_scrape(self, hook: Callable[[], None]) -> None:
         """Call `hook` before each exposition, to set gauges that are only computed then."""

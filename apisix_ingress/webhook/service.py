@@ -118,7 +118,8 @@ class ReviewMetrics:
 
     def answered(self, kind: str, result: Result, seconds: float) -> None:
         """Count a request."""
-        self._metrics.record_review(kind if kind in CHECKED else "other", result, seconds)
+        self._metrics.reviews.at(kind if kind in CHECKED else "other", result).inc()
+        self._metrics.review_seconds.at(result).observe(seconds)
 
 
 async def open_webhook(
@@ -154,7 +155,7 @@ async def open_webhook(
 
     def scrape() -> None:
         for cluster, age in webhook.schema_ages().items():
-            metrics.set_schema_age(cluster, age)
+            metrics.schema_age.at(cluster).set(age)
 
     metrics.on_scrape(scrape)
     return await held.enter_async_context(webhook)

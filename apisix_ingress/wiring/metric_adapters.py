@@ -35,6 +35,10 @@ EVENT_RESOURCES = {kind: row.label for kind, row in RESOURCES.items()}
 ChangeName = Literal["add", "update", "delete"]
 
 
+def _result(is_success: bool) -> str:
+    return "success" if is_success else "failure"
+
+
 class ReflectorMetrics(ReflectorObserver):
     """Counts what reflectors see."""
 
@@ -43,23 +47,23 @@ class ReflectorMetrics(ReflectorObserver):
 
     def listed(self, kind: str, objects: int, seconds: float) -> None:
         """Count a complete list."""
-        self._metrics.record_list(kind, seconds)
+        self._metrics.lists.at(kind).observe(seconds)
 
     def changed(self, kind: str, operation: ChangeName) -> None:
         """Count a change that reached the store."""
-        self._metrics.record_event(operation, EVENT_RESOURCES.get(kind, kind))
+        self._metrics.events.at(operation, EVENT_RESOURCES.get(kind, kind)).inc()
 
     def undecodable(self, kind: str) -> None:
         """Count an object version that cannot be read."""
-        self._metrics.record_watch_failure(kind, "undecodable")
+        self._metrics.watch_failures.at(kind, "undecodable").inc()
 
     def failed(self, kind: str, reason: str) -> None:
         """Count a failed list or watch."""
-        self._metrics.record_watch_failure(kind, reason)
+        self._metrics.watch_failures.at(kind, reason).inc()
 
     def held(self, kind: str, objects: int) -> None:
         """Set how many deletes are held back."""
-        self._metrics.set_deletes_held(kind, objects)
+        self._metrics.deletes_held.at(kind).set(objects)
 
 
 class StatusMetrics(StatusObserver):
@@ -70,11 +74,11 @@ class StatusMetrics(StatusObserver):
 
     def status_written(self, kind: str, outcome: str) -> None:
         """Count a write by its result."""
-        self._metrics.record_status_write(kind, outcome)
+        self._metrics.status_writes.at(kind, outcome).inc()
 
     def event_dropped(self) -> None:
         """Count a dropped Event."""
-        self._metrics.record_event_dropped()
+        self._metrics.events_dropped.at().inc()
 
 
 class AdminMetrics:
@@ -101,7 +105,7 @@ class ReconcileMetrics:
 
     def __call__(self, kind: str, well: bool) -> None:
         """Count one object of a kind."""
-        self._metrics.record_reconcile(RECONCILE_RESOURCES.get(kind, kind), success=well)
+        self._metrics.sync_operations.at(RECONCILE_RESOURCES.get(kind, kind), _result(well)).inc()
 
 
 class SyncMetrics(SyncObserver):
@@ -112,21 +116,21 @@ class SyncMetrics(SyncObserver):
 
     def written(self, cluster: str, key: RecordKey, change: Change, name: str, status: str) -> None:
         """Count a write by its result."""
-        self._metrics.record_write(cluster, key.kind, "delete" if change == "deleted" else "put", status)
+        self._metrics.writes.at(cluster, key.kind, "delete" if change == "deleted" else "put", status).inc()
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Count a comparison with the gateway; a successful one shows that the cluster is healthy."""
-        self._metrics.record_cache_sync(success=ok)
+        self._metrics.cache_syncs.at(_result(ok)).inc()
         if ok:
-            self._metrics.record_cluster_healthy(cluster)
+            self._metrics.health.at(cluster).inc()
 
     def drift(self, cluster: str, records: int) -> None:
         """Count records that an audit found changed."""
-        self._metrics.record_drift(cluster, records)
+        self._metrics.drift.at(cluster).inc(records)
 
     def held(self, cluster: str, records: int) -> None:
         """Set whether a sweep is held back."""
-        self._metrics.set_mass_delete_held(cluster, records > 0)
+        self._metrics.mass_delete_held.at(cluster).set(records > 0)
 
 
 class SyncLag(SyncObserver):
@@ -153,7 +157,7 @@ class SyncLag(SyncObserver):
             return
         seen_at = self._pending.get(cluster, {}).pop(key, None)
         if seen_at is not None and state.kind == "applied":
-            self._metrics.record_sync_lag(cluster, self._clock.monotonic() - seen_at)
+            self._metrics.sync_lag.at(cluster).observe(self._clock.monotonic() - seen_at)
 
     def oldest(self, cluster: str) -> float:
         """Return the age in seconds of the oldest change that a cluster has not confirmed; 0 if there is none."""

@@ -35,21 +35,23 @@ class ScrapedMetrics:
     def update(self) -> None:
         """Set the gauges."""
         metrics, state, now = self._metrics, self._state, self._state.clock.monotonic()
-        metrics.set_leader(state.leads)
-        metrics.set_event_loop_lag(self._loop_lag.longest())
+        metrics.is_leader.at().set(state.leads)
+        metrics.event_loop_lag.at().set(self._loop_lag.longest())
         metrics.set_certificates(expiries(state.world.desired))
         for kind, provider in self._registry.providers.items():
-            metrics.set_queue_age(kind, provider.queue.oldest_age(now))
+            metrics.queue_age.at(kind).set(provider.queue.oldest_age(now))
         outages = state.outages
         metrics.set_outages({(name, each.reason): each.since.timestamp() for name, each in outages.items()})
         stopped = outages if state.leads else state.refused
         for sync in state.clusters.syncs:
-            metrics.set_breaker_open(sync.name, sync.name in stopped)
+            metrics.breaker_open.at(sync.name).set(sync.name in stopped)
             self._update_cluster(sync)
 
     def _update_cluster(self, sync: ClusterSync) -> None:
-        self._metrics.set_pending(sync.name, age=self._lag.oldest(sync.name), backlog=sync.backlog)
+        metrics = self._metrics
+        metrics.pending_age.at(sync.name).set(self._lag.oldest(sync.name))
+        metrics.backlog.at(sync.name).set(sync.backlog)
         for kind, counts in sync.counts().items():
-            self._metrics.set_records(
-                sync.name, kind, desired=counts.desired, applied=counts.applied, quarantined=counts.rejected
-            )
+            metrics.desired.at(sync.name, kind).set(counts.desired)
+            metrics.applied.at(sync.name, kind).set(counts.applied)
+            metrics.quarantined.at(sync.name, kind).set(counts.rejected)

@@ -232,7 +232,7 @@ class ApiStatus:
         return self._running and await self._writer.flush(seconds, most=FLUSHED)
 
     def _scrape(self) -> None:
-        self._metrics.set_queue_age("status", self._writer.queue.oldest_age(self._clock.monotonic()))
+        self._metrics.queue_age.at("status").set(self._writer.queue.oldest_age(self._clock.monotonic()))
 
 
 class ApiSource:
@@ -307,7 +307,7 @@ class ApiSource:
 
     def _scrape(self) -> None:
         for kind, age in self.watches().items():
-            self._metrics.set_watch_age(kind, age)
+            self._metrics.watch_age.at(kind).set(age)
 
 
 class FileSource:
