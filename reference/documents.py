@@ -164,6 +164,7 @@ class Cluster(_Model):
     reachable: bool
     in_sync: bool
     trouble: str
+    since: str = Field(description="When it stopped responding, as RFC 3339; empty if it responds or is not known.")
     version: str
     checked: str = Field(description="When its records were last read and compared, as RFC 3339; empty if never.")
     records: dict[str, int] | None = Field(description="`wanted`, `there` and the number in other states.")

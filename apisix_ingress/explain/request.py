@@ -23,6 +23,8 @@ _UNKNOWABLE = ValuePattern(
 )
 _MALFORMED = TextPattern(r"%(?:00|[0-9A-Fa-f]?(?:[^0-9A-Fa-f]|$))")
 """An escape without two hexadecimal digits, or of the character 0."""
+_LONGEST_LINE = 8_192
+"""Bytes of the longest line of a request: the default size of a buffer in large_client_header_buffers of nginx."""
 _HEADER = ValuePattern(r"(?s)([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*[:=]\s*(.*)", 65_536)
 
 
@@ -87,6 +89,10 @@ class ProbeRequest:
             return 400, "nginx rejects an invalid percent-encoding in the path"
         if _leaves_root(path):
             return 400, "nginx rejects a path above the root"
+        if len(f"{self.method} {self.target} HTTP/1.1\r\n".encode()) > _LONGEST_LINE:
+            return 414, f"nginx rejects a request line of more than {_LONGEST_LINE} bytes"
+        if any(len(f"{name}: {value}\r\n".encode()) > _LONGEST_LINE for name, value in self.headers.items()):
+            return 400, f"nginx rejects a header of more than {_LONGEST_LINE} bytes"
         return None
 
     @cached_property

@@ -15,6 +15,7 @@ from translation.core.options import Options
 from translation.core.scope import in_scope, written_class
 from translation.gateway.entry.owned import is_our_class, our_gateway, parent_of
 from translation.gateway.policies.backend_tls import ancestors_of
+from translation.nginx.classes import why_not_as_nginx
 
 NOT_CHECKED = "NotChecked"
 """The code of notes."""
@@ -45,7 +46,9 @@ def _explained(item: CustomObject, why: str, view: View, options: Options) -> st
     name = written_class(item)
     if not name:
         return "it has no class, and no default IngressClass of this controller is among the files"
-    if view.get(IngressClass, ObjectKey("IngressClass", "", name)) is None and "controller" in why:
+    is_known = view.get(IngressClass, ObjectKey("IngressClass", "", name)) is not None
+    is_for_nginx = options.nginx is None and why_not_as_nginx(item, view, options)
+    if not is_known and not is_for_nginx:
         return f"ingress class {name} is served by another controller, or its IngressClass is not among the files"
     return why
 

@@ -49,6 +49,7 @@ def as_json(report: MigrationReport) -> JsonObject:
     risks: Counter[str] = Counter(each.risk for each in report.ingresses)
     return {
         "verdict": report.level,
+        "complete": report.is_complete and not report.unread,
         "minimumApisix": MINIMUM,
         "counts": {level: counts[level] for level in ("exact", "approximate", "refused", "no effect")},
         "risks": {risk: risks[risk] for risk in _RISKS},

@@ -184,6 +184,7 @@ def _cluster(gateway: SeenGateway, at: datetime) -> JsonObject:
         "reachable": gateway.taken_over,
         "in_sync": gateway.taken_over and counts.is_settled,
         "trouble": gateway.trouble,
+        "since": "",
         "version": gateway.version,
         "checked": f"{at:%Y-%m-%dT%H:%M:%SZ}" if gateway.taken_over else "",
         "records": asdict(counts) if gateway.taken_over else None,

@@ -83,7 +83,8 @@ def _clusters(clusters: Sequence[JsonObject], now: datetime) -> Iterator[tuple[s
     for line, each in zip(lines[1:], clusters, strict=True):
         yield line, "" if each["in_sync"] else "red"
         if each["trouble"]:
-            yield f"  {each['trouble']}", "red"
+            known = age(each.get("since", ""), now)
+            yield f"  {each['trouble']}{'' if known == UNKNOWN else f' (for {known})'}", "red"
 
 
 def _state(cluster: JsonObject) -> ClusterStatus:

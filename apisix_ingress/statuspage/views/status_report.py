@@ -89,6 +89,7 @@ def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> Jso
         "url": "",
         "reachable": is_known,
         "in_sync": is_known and not trouble and counts["applied"] == counts.total(),
+        "since": rfc3339(outage.since if outage is not None else None),
         "trouble": clean(trouble or ("" if is_known else FOLLOWER if not facts.controller.leads else "not read yet")),
         "version": clean(cluster.version),
         "checked": rfc3339(facts.journal.of(cluster.name).compared_at if is_known else None),

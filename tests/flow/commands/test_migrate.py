@@ -112,7 +112,7 @@ async def test_an_ingress_that_an_api_server_rejects_is_not_served_exactly(cli: 
 async def test_an_ingress_without_a_class_keeps_the_exit_status_from_being_zero(cli: Cli) -> None:
     cli.write("shop.yaml", SHOP.replace("  ingressClassName: nginx\n", ""))
     status, got = await cli.json("migrate", "shop.yaml")
-    assert (status, [each["ingress"]["name"] for each in got["unchecked"]]) == (3, ["shop"])
+    assert (status, [each["ingress"]["name"] for each in got["unchecked"]], got["complete"]) == (3, ["shop"], False)
 
 
 REFUSED = SHOP.replace("affinity: cookie", 'configuration-snippet: "return 301 /x;"')

@@ -101,6 +101,16 @@ def test_nginx_rejects_some_requests_before_a_route_is_chosen(method: str, targe
     assert (rejection and rejection[0]) == status
 
 
+def test_nginx_rejects_long_lines_before_a_route_is_chosen() -> None:
+    """The lengths are those of APISIX 3.18, which has the buffers that nginx has by default."""
+
+    def status(target: int, header: int) -> int | None:
+        asked = ProbeRequest("GET", "http", "a.org", "/".ljust(target, "x"), {"x-a": "x" * header})
+        return asked.rejection[0] if asked.rejection else None
+
+    assert [status(8177, 8185), status(8178, 8185), status(8177, 8186)] == [None, 414, 400]
+
+
 def test_a_fragment_is_neither_path_nor_query() -> None:
     assert ProbeRequest("GET", "http", "a.org", "/foo/bar#frag").path == "/foo/bar"
     assert ProbeRequest("GET", "http", "a.org", "/foo?x=1#frag").variable("query_string") == "x=1"

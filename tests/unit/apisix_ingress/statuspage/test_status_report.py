@@ -58,6 +58,7 @@ async def test_an_unreachable_cluster_is_named_with_its_cause_and_its_objects_wa
     assert names(got) == {"broken": "failed", "web": "waiting"}
     (cluster,) = got["clusters"]
     assert (cluster["reachable"], cluster["in_sync"], cluster["trouble"]) == (False, False, AWAY.cause)
+    assert cluster["since"] == f"{AWAY.since:%Y-%m-%dT%H:%M:%SZ}"
 
 
 async def test_a_follower_reports_that_it_does_not_know_the_gateways() -> None:

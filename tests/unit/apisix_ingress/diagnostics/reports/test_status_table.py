@@ -49,7 +49,10 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
     got = status_lines(
         document(
             healthy=False,
-            clusters=[differing, {**WEST, "records": None, "version": "", "checked": ""}],
+            clusters=[
+                differing,
+                {**WEST, "records": None, "version": "", "checked": "", "since": "2026-11-22T08:58:30Z"},
+            ],
             objects={"ApisixRoute": {**OK, "failed": 1}, "Ingress": OK},
             items=[ITEM],
             unread=[{"kind": "Secret", "reason": "forbidden"}],
@@ -63,7 +66,7 @@ def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> Non
         "CLUSTER  STATE        RECORDS                       CHECKED   VERSION        ADMIN API",
         "east     incomplete   3/5 (1 differing, 1 missing)  15 s ago  APISIX/3.18.0  http://e",
         "west     unreachable  -                             -         -              http://w",
-        "  no response",
+        "  no response (for 2 min)",
         "",
         "KIND         OK  FAILED  WAITING  PENDING",
         "ApisixRoute  3   1       0        0",
