@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 import ssl
 import tempfile
 import uuid
+import weakref
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,7 +56,8 @@ class Certificates:
 
     def __init__(self) -> None:
         self._pairs: dict[str, tuple[x509.Certificate, ec.EllipticCurvePrivateKey]] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="apisix-ingress-certificates-")
+        self._folder = tempfile.mkdtemp(prefix="apisix-ingress-certificates-")
+        weakref.finalize(self, shutil.rmtree, self._folder)
 
     def filled(self, text: str) -> str:
         """Return a text with its placeholders filled in."""
@@ -62,7 +65,7 @@ class Certificates:
 
     def files(self, spec: str) -> tuple[str, str]:
         """Return the files of a certificate and its key."""
-        chain, key = (Path(self._folder.name, f"{abs(hash(spec))}.{kind}") for kind in ("crt", "key"))
+        chain, key = (Path(self._folder, f"{abs(hash(spec))}.{kind}") for kind in ("crt", "key"))
         chain.write_text(self.filled(f"${{CERT:{spec}}}"))
         key.write_text(self.filled(f"${{KEY:{spec}}}"))
         return str(chain), str(key)
