@@ -30,7 +30,15 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument("--admin-key", default=DEFAULT_ADMIN_KEY, help="the admin key (default: APISIX's old default)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--etcd", help="URL of an etcd to use (default: start one)")
-    where.add_argument("--standalone", action="store_true", help="keep records in memory, given by the Admin API")
+    where.add_argument(
+        "--standalone",
+        nargs="?",
+        type=int,
+        const=10 * 2**20,
+        default=0,
+        metavar="BYTES",
+        help="keep records in memory, given by the Admin API, up to a size (default: 10 MiB)",
+    )
     where.add_argument(
         "--data-dir", type=Path, help="data directory of the etcd that this program starts (default: data is not kept)"
     )

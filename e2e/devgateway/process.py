@@ -42,12 +42,14 @@ class DevGateway:
         admin_key: str = ADMIN_KEY,
         stream: bool = True,
         standalone: bool = False,
+        memory: int = 10 * 2**20,
         faults: bool = True,
         command: Sequence[str] = (),
     ) -> None:
         """Choose ports that are not specified.
 
-        With `standalone`, records are kept in memory. `command` precedes the interpreter, to enter a namespace.
+        With `standalone`, records are kept in `memory`, a number of bytes. `command` precedes the interpreter, to
+        enter a namespace.
         """
         self.admin_key = admin_key
         self.admin_address = f"{host}:{admin_port or free_port(host)}"
@@ -60,14 +62,18 @@ class DevGateway:
             data_dir = Path(self._temporary.name)
         self.data_dir = data_dir
         self.log_path = data_dir / "gateway.log"
-        self._command = [*command, *self._arguments(etcd, standalone=standalone), *([] if stream else ["--no-stream"])]
+        self._command = [
+            *command,
+            *self._arguments(etcd, standalone=memory if standalone else 0),
+            *([] if stream else ["--no-stream"]),
+        ]
         self._command += ["--faults"] if faults else []
         self._process: subprocess.Popen[str] | None = None
         self.notice = ""
 
-    def _arguments(self, etcd: str | None, *, standalone: bool) -> list[str]:
+    def _arguments(self, etcd: str | None, *, standalone: int) -> list[str]:
         where = ["--etcd", etcd] if etcd else ["--data-dir", str(self.data_dir)]
-        where = ["--standalone"] if standalone else where
+        where = ["--standalone", str(standalone)] if standalone else where
         addresses = ["--admin", self.admin_address, "--proxy", self.proxy_address, "--tls", self.tls_address]
         return [sys.executable, "-m", "e2e.devgateway", "--admin-key", self.admin_key, *where, *addresses]
 

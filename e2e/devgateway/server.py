@@ -29,7 +29,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command line; addresses are `host:port`, for proxy and tls several separated by commas."""
+    """The options of the command line; addresses are `host:port`, for proxy and tls several separated by commas.
+
+    With `standalone`, there is no etcd; it is the size of the largest document in bytes.
+    """
 
     admin: str = "127.0.0.1:9180"
     proxy: str = "127.0.0.1:9080"
@@ -38,7 +41,7 @@ class Options:
     etcd: str | None = None
     data_dir: Path | None = None
     stream: bool = True
-    standalone: bool = False
+    standalone: int = 0
     faults: bool = False
 
 
@@ -72,7 +75,8 @@ class Gateway:
             records = Records()
             references = References(records)
             router, certificates = Router(records), Certificates(records)
-            alone = StandaloneAdmin(records, references, admin_key=self._options.admin_key)
+            options = self._options
+            alone = StandaloneAdmin(records, references, admin_key=options.admin_key, memory=options.standalone)
             control = Control(alone.answer, alone.wipe, enabled=self._options.faults)
             await self._listen(control, records, references, router, certificates)
             return

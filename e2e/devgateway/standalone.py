@@ -31,13 +31,12 @@ KINDS = (
 class StandaloneAdmin:
     """Handles the requests of the Admin API of a standalone gateway."""
 
-    def __init__(self, records: Records, references: References, *, admin_key: str) -> None:
+    def __init__(self, records: Records, references: References, *, admin_key: str, memory: int) -> None:
         self._records = records
         self._key = admin_key
         self._extras = Extras(references)
         self._document: Body = {}
-        self.memory = 10 * 2**20
-        """Size of the largest document in bytes, as the gateway's shared dictionary limits it."""
+        self._memory = memory  # bytes, as the gateway's shared dictionary limits the document
 
     async def answer(self, request: Request) -> Answer:
         """Return the response to one request."""
@@ -89,7 +88,7 @@ class StandaloneAdmin:
             return 204, [CORS], b""
         if (refusal := await self._refusal(body)) is not None:
             return _bad(refusal)
-        if len(request.body) > self.memory:
+        if len(request.body) > self._memory:
             self._document = {}
             return 500, [*JSON, CORS], b"failed to save config to shared dict: no memory"
         self._replace(body, digest)

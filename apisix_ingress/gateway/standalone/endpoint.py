@@ -18,6 +18,10 @@ class Outdated(GatewayUnavailable):
     """The gateway has a document with higher versions: another client wrote it."""
 
 
+class NoMemory(GatewayRejected):
+    """The gateway has no memory for a document, and has lost the one before."""
+
+
 class Endpoint:
     """One gateway of a group.
 
@@ -91,5 +95,5 @@ def _specific(error: GatewayError) -> GatewayError:
         return Outdated(str(error), status=400)
     if error.status == HTTPStatus.INTERNAL_SERVER_ERROR and _FULL in str(error):
         remedy = "increase nginx_config.meta.lua_shared_dict.standalone-config of the gateway (default: 10m)"
-        return GatewayRejected(500, f"the gateway has no memory for this many records: {remedy}")
+        return NoMemory(500, f"the gateway has no memory for this many records: {remedy}")
     return error

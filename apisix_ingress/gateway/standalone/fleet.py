@@ -13,13 +13,19 @@ import structlog
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import Fence
 from apisix_ingress.gateway.standalone.document import Document, digest_of
-from apisix_ingress.gateway.standalone.endpoint import Endpoint, Outdated
+from apisix_ingress.gateway.standalone.endpoint import Endpoint, NoMemory, Outdated
 from apisix_ingress.runtime.clock import Clock
 
 log = structlog.get_logger()
 
 CHECK_SECONDS = 1.0
 """Pause between two checks of a gateway: one that restarted is noticed after this and the time of a request at most."""
+
+FULL_SECONDS = 60.0
+"""Seconds for which no document is sent that is as large as one that a gateway had no memory for.
+
+Such a gateway forgets the document before, too, until it is sent again.
+"""
 
 Resolve = Callable[[], Awaitable[Sequence[str]]]
 """Returns the URLs of all gateways of a group; raises GatewayUnavailable."""
@@ -49,6 +55,7 @@ class Fleet:
         self._clock = clock
         self._content, self._digest = b"", ""
         self._changes = 0
+        self._full: tuple[int, float, NoMemory] | None = None
         self._kept: set[str] = set()
         self._log = log.bind(cluster=name)
 
@@ -99,8 +106,10 @@ class Fleet:
 
     def intend(self, document: Document | None) -> None:
         """Set what every gateway should have; `keep` gives it to them."""
-        self.document = document
-        self._content = document.encode() if document else b""
+        self._intend(document, document.encode() if document else b"")
+
+    def _intend(self, document: Document | None, content: bytes) -> None:
+        self.document, self._content = document, content
         self._digest = digest_of(self._content)
         self._changes += 1
 
@@ -109,20 +118,33 @@ class Fleet:
 
         Raises:
             GatewayRejected: A gateway rejects a record; every gateway keeps the document before, or gets it again.
+            NoMemory: A gateway has no memory for it, or had none for a smaller one; else as above.
             Outdated: A gateway has a newer document; else as above.
             GatewayError: No gateway has certainly accepted it; else as above.
         """
         before = self.document or Document()
-        self.intend(document)
+        content = document.encode()
+        self._require_memory(len(content))
+        self._intend(document, content)
         asked = [each for each in self.endpoints.values() if each.error is None] or list(self.endpoints.values())
         await self._ask(partial(self._write, term=term), asked)
         errors = [each.error for each in asked]
         refusals = [error for error in errors if isinstance(error, GatewayRejected | Outdated)]
+        for error in errors:
+            if isinstance(error, NoMemory):
+                self._full = len(content), self._clock.monotonic(), error
         for each in asked:
             each.error = None if isinstance(each.error, GatewayRejected) else each.error  # it responds
         if refusals or all(errors):
             self.intend(before if len(refusals) == len(errors) else before.retracting(document))
             raise next(error for error in (*refusals, *errors) if error)
+
+    def _require_memory(self, size: int) -> None:
+        """Raise the last error of this kind if a gateway had no memory for a document of this size."""
+        if self._full is not None:
+            smallest, since, error = self._full
+            if size >= smallest and self._clock.monotonic() - since < FULL_SECONDS:
+                raise error
 
     async def keep(self, term: Fence) -> None:
         """Check every gateway each second, and give the document to gateways without it. Never returns."""

@@ -305,7 +305,8 @@ class StandaloneGroup:
         documents = await self._read()
         document = self._fleet.document or Document()
         for other in documents:
-            document = document.with_items(other, [key for key, _ in other if key not in self._ours])
+            # What this controller has not written in this term, it may have deleted in an earlier one.
+            document = document.with_items(other, [key for key, item in other if self._is_theirs(key, item)])
         self._fleet.intend(document.raised(documents[0].highest + GENERATION))
 
     async def _read(self) -> list[Document]:
@@ -313,6 +314,9 @@ class StandaloneGroup:
         contents = await self._fleet.read()
         documents = [await in_daemon(partial(parsed, each), name="standalone-document") for each in contents]
         return sorted(documents, key=lambda each: each.highest, reverse=True)
+
+    def _is_theirs(self, key: RecordKey, item: bytes) -> bool:
+        return key not in self._ours and not self._observed(key, item).ours
 
     def _observed(self, key: RecordKey, item: bytes) -> ObservedRecord:
         body, index = record_in(item)

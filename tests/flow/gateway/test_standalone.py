@@ -1,44 +1,30 @@
 """The engine and two standalone gateways: development gateways that keep their records in memory, over real HTTP."""
 
 import asyncio
-import contextlib
-import json
 import logging
-import urllib.error
-import urllib.request
-from collections.abc import AsyncIterator, Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 import structlog
-from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.adminapi.admin_key import SETTINGS
-from apisix_ingress.gateway.adminapi.client import AdminKey
-from apisix_ingress.gateway.backend import Backend
-from apisix_ingress.gateway.standalone.admin import StandaloneAdmin
-from apisix_ingress.gateway.standalone.document import parsed
-from apisix_ingress.gateway.standalone.endpoint import Endpoint
-from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS, Fleet, Resolve
-from apisix_ingress.gateway.standalone.group import StandaloneGroup
-from apisix_ingress.gateway.standalone.resolver import urls_of_gateways
-from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
-from apisix_ingress.gateway.sync.config import SyncConfig
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.gateway.standalone.document import KINDS, parsed
+from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.records import Record
-from apisix_ingress.runtime.clock import MonotonicClock
-from apisix_ingress.runtime.term import Term
 from e2e.devgateway.process import DevGateway
 from tests.fakes.gateway import FakeWanted, make_record
-from tests.waiting import until
-
-UPSTREAM = make_record(
-    RecordKey("upstreams", "u1"), type="roundrobin", nodes=[{"host": "10.0.0.1", "port": 80, "weight": 1}]
+from tests.flow.gateway.standalone import (
+    ROUTES,
+    UPSTREAM,
+    connected,
+    document,
+    ids,
+    leading,
+    put,
+    until_applied,
 )
-ROUTES = [make_record(RecordKey("routes", f"r{number}"), uri=f"/{number}", upstream_id="u1") for number in range(20)]
-TIMEOUT = 5.0
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -55,54 +41,6 @@ def gateways(started: tuple[DevGateway, DevGateway]) -> Iterator[tuple[DevGatewa
         gateway.wipe()
     yield started
     structlog.reset_defaults()
-
-
-def document(gateway: DevGateway) -> JsonObject:
-    """Return what a gateway has."""
-    request = urllib.request.Request(f"{gateway.admin_url}/configs", headers={"X-API-KEY": gateway.admin_key})
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-        found: JsonObject = json.load(response)
-    return found
-
-
-def ids(gateway: DevGateway, kind: str) -> set[str]:
-    return {item["id"] for item in document(gateway).get(kind, ())}
-
-
-@contextlib.asynccontextmanager
-async def connected(*gateways: DevGateway, resolve: Resolve | None = None) -> AsyncIterator[StandaloneGroup]:
-    clock, key = MonotonicClock(), AdminKey(lambda: SecretStr(gateways[0].admin_key))
-    admin = StandaloneAdmin(gateways[0].admin_url, key, controller="apisix-ingress", timeout=TIMEOUT / 2)
-
-    def connect(url: str) -> Endpoint:
-        return Endpoint(admin.elsewhere(url, key, SETTINGS))
-
-    resolve = resolve or partial(urls_of_gateways, [gateway.admin_url for gateway in gateways])
-    fleet = Fleet("c1", connect, resolve, seconds=TIMEOUT / 2, clock=clock)
-    try:
-        yield StandaloneGroup("c1", fleet, controller="apisix-ingress", timeout=TIMEOUT, clock=clock)
-    finally:
-        await admin.aclose()
-
-
-@contextlib.asynccontextmanager
-async def leading(backend: Backend, wanted: FakeWanted) -> AsyncIterator[ClusterSync]:
-    clock, ready = MonotonicClock(), asyncio.Event()
-    sync = ClusterSync(SyncConfig("c1", wanted, clock=clock, concurrency=100), backend)
-    ready.set()
-    task = asyncio.create_task(sync.run(Term(clock, holder="test"), ready))
-    try:
-        yield sync
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-async def until_applied(sync: ClusterSync, records: Sequence[Record]) -> None:
-    def are_applied() -> bool:
-        return sync.idle() and all(sync.record_state(record.key).kind == "applied" for record in records)
-
-    await until(are_applied, "the records", state=sync.counts)
 
 
 async def test_gateways_that_are_found_later_get_every_record(gateways: tuple[DevGateway, DevGateway]) -> None:
@@ -229,17 +167,38 @@ async def test_records_of_a_term_before_are_kept_or_deleted(gateways: tuple[DevG
             await until(lambda: len(ids(gateway, "routes")) == len(ROUTES) - 1, "the deletion")  # noqa: B023
 
 
-def put(gateway: DevGateway, body: JsonObject) -> int:
-    """Write a document as another client; return the status."""
-    kept = {name: value for name, value in body.items() if not name.startswith("X-")}
-    request = urllib.request.Request(
-        f"{gateway.admin_url}/configs",
-        json.dumps(kept).encode(),
-        {"X-API-KEY": gateway.admin_key, "X-Digest": str(hash(json.dumps(body)))},
-        method="PUT",
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-            return int(response.status)
-    except urllib.error.HTTPError as error:
-        return error.code
+async def test_what_an_earlier_term_deleted_does_not_return_with_a_gateway_that_was_cut_off(
+    gateways: tuple[DevGateway, DevGateway],
+) -> None:
+    deleted = {**make_record(RecordKey("routes", "deleted"), uri="/deleted", upstream_id="u1").body}
+    versions = {f"{kind}_conf_version": 10**9 for kind in KINDS}
+    records = [UPSTREAM, *ROUTES]
+    async with connected(*gateways) as backend, leading(backend, FakeWanted(records)) as sync:
+        await until_applied(sync, records)
+        assert put(gateways[1], {**versions, "routes": [deleted]}) == 202
+        await until(lambda: ids(gateways[1], "upstreams") == {"u1"}, "the document of the leader")
+
+        assert [ids(gateway, "routes") for gateway in gateways] == [{record.key.id for record in ROUTES}] * 2
+
+
+async def test_records_that_do_not_fit_are_rejected_in_few_documents() -> None:
+    long = [
+        make_record(RecordKey("routes", f"long{number}"), uri="/x", desc="x" * 200, upstream_id="u1")
+        for number in range(200)
+    ]
+    wanted = FakeWanted([UPSTREAM, *ROUTES])
+    with DevGateway(standalone=True, memory=20_000) as small:
+        async with connected(small) as backend, leading(backend, wanted) as sync:
+            await until_applied(sync, ROUTES)
+            before = len(small.write_log())
+            sync.mark_dirty(wanted.replace([UPSTREAM, *ROUTES, *long]))
+
+            def states() -> Counter[str]:
+                return Counter(sync.record_state(record.key).kind for record in long)
+
+            await until(lambda: not states()["pending"], "the rejections", state=states)
+            assert states()["rejected"] > 0 < states()["applied"]
+            assert "standalone-config" in sync.record_state(long[-1].key).message
+            refused = [line for line in small.write_log()[before:] if line["status"] == 500]
+            assert 0 < len(refused) < 20
+            await until(lambda: ids(small, "routes") > {record.key.id for record in ROUTES}, "the document before")
