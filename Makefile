@@ -42,7 +42,7 @@ simulate: install ## overnight: many more stories (SEEDS=10000, START=0), then c
 	$(BIN)/python -m tests.simulation.defects
 
 test-e2e: install binaries browser ## stories with real traffic against a real API server (CLUSTER=local or kind)
-	$(if $(filter local,$(CLUSTER)),$(PYTEST) e2e $(E2E_WORKERS),$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER))
+	$(if $(filter local,$(CLUSTER)),$(PYTEST) e2e $(E2E_WORKERS),e2e/kind/kind.sh test)
 
 screenshots: install binaries browser ## update the screenshots of the status page (docs/images; OUT, STATES="well many broken away")
 	$(BIN)/python -m e2e.screenshots --out $(or $(OUT),docs/images) $(if $(STATES),--states $(STATES))

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# kind.sh up|down|kubeconfig: the control plane of cluster.yaml in Docker, for `pytest e2e --cluster=kind`.
-# `up` prints the path of the kubeconfig on its last line. It adds a `local` route for the pod range to this machine,
-# `down` removes it; both need root (or sudo).
+# kind.sh up|down|kubeconfig|test [pytest arguments]: the control plane of cluster.yaml in Docker, or in podman with
+# KIND_EXPERIMENTAL_PROVIDER=podman. `up` prints the path of the kubeconfig on its last line. It makes the addresses of pods
+# and clients local to this machine, `down` removes these routes; both need root (or sudo). `test` runs the stories between
+# `up` and `down`. NODE_IMAGE replaces kind's default node image.
 set -euo pipefail
 
 KIND_VERSION=v0.30.0 # its default node image is Kubernetes 1.34.0, pinned by digest inside kind
 NAME=apisix-ingress-e2e
-POD_RANGE=10.244.0.0/16
+ENGINE=${KIND_EXPERIMENTAL_PROVIDER:-docker}
+# As in e2e/netns.py.
+LOCAL_RANGES=(10.244.0.0/16 192.0.2.0/24 198.51.100.0/24 203.0.113.0/24)
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HERE/../.." && pwd)
 KUBECONFIG_FILE=${APISIX_INGRESS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/apisix-ingress}/kind.kubeconfig
@@ -35,7 +38,7 @@ kind_command() {
 
 # kubectl of the node's own image: the machine needs none.
 kubectl_apply() {
-  docker exec -i "$NAME-control-plane" kubectl --kubeconfig=/etc/kubernetes/admin.conf apply --server-side -f - >&2
+  "$ENGINE" exec -i "$NAME-control-plane" kubectl --kubeconfig=/etc/kubernetes/admin.conf apply --server-side -f - >&2
 }
 
 crds() {
@@ -47,29 +50,43 @@ crds() {
 }
 
 up() {
-  need docker "install Docker and start it"
+  need "$ENGINE" "install it, and start it if it is a service"
   need ip "install iproute2"
-  docker info >/dev/null 2>&1 || die "Docker does not respond: start it, and check that you may use it (docker info)"
+  "$ENGINE" info >/dev/null 2>&1 || die "$ENGINE does not respond: start it, and check that you may use it ($ENGINE info)"
   mkdir -p "$(dirname "$KUBECONFIG_FILE")"
-  if docker inspect "$NAME-control-plane" >/dev/null 2>&1; then
+  if "$ENGINE" inspect "$NAME-control-plane" >/dev/null 2>&1; then
     kind_command export kubeconfig --name "$NAME" --kubeconfig "$KUBECONFIG_FILE" >&2
   else
-    kind_command create cluster --config "$HERE/cluster.yaml" --kubeconfig "$KUBECONFIG_FILE" >&2
+    kind_command create cluster --config "$HERE/cluster.yaml" --kubeconfig "$KUBECONFIG_FILE" \
+      ${NODE_IMAGE:+--image "$NODE_IMAGE"} >&2
   fi
   kubectl_apply <"$HERE/nodes.yaml"
   crds | kubectl_apply
-  as_root ip route replace local "$POD_RANGE" dev lo
+  local range
+  for range in "${LOCAL_RANGES[@]}"; do
+    as_root ip route replace local "$range" dev lo
+  done
   echo "$KUBECONFIG_FILE"
 }
 
 down() {
-  as_root ip route del local "$POD_RANGE" dev lo 2>/dev/null || true
+  local range
+  for range in "${LOCAL_RANGES[@]}"; do
+    as_root ip route del local "$range" dev lo 2>/dev/null || true
+  done
   kind_command delete cluster --name "$NAME" --kubeconfig "$KUBECONFIG_FILE"
+}
+
+run_stories() {
+  trap down EXIT
+  up >/dev/null
+  as_root env "PATH=$PATH" "$ROOT/.venv/bin/python" -m pytest "${@:-e2e}" --cluster=kind --kubeconfig="$KUBECONFIG_FILE"
 }
 
 case "${1:-}" in
   up) up ;;
   down) down ;;
   kubeconfig) echo "$KUBECONFIG_FILE" ;;
-  *) die "usage: kind.sh up|down|kubeconfig" ;;
+  test) shift && cd "$ROOT" && run_stories "$@" ;;
+  *) die "usage: kind.sh up|down|kubeconfig|test [pytest arguments]" ;;
 esac
