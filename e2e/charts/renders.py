@@ -41,7 +41,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
             }
         },
         "config": {"kubernetes": {"secretSelector": "gateway=yes", "secrets": "referenced"}},
-        "rbac": {"secrets": {"shop": ["shop-tls", "keys.example.org"]}},
+        "rbac": {"secrets": {"default": ["shop-tls", "keys.example.org"]}},
     },
     "several clusters with TLS": {
         "gatewayProxy": {"provider": {"controlPlane": {"tls": {"verify": False}}}},
