@@ -49,8 +49,10 @@ def ids(gateway: DevGateway, kind: str) -> set[str]:
 
 
 @contextlib.asynccontextmanager
-async def connected(*gateways: DevGateway, resolve: Resolve | None = None) -> AsyncIterator[StandaloneGroup]:
-    clock, key = MonotonicClock(), AdminKey(lambda: SecretStr(gateways[0].admin_key))
+async def connected(
+    *gateways: DevGateway, resolve: Resolve | None = None, key: AdminKey | None = None
+) -> AsyncIterator[StandaloneGroup]:
+    clock, key = MonotonicClock(), key or AdminKey(lambda: SecretStr(gateways[0].admin_key))
     admin = StandaloneAdmin(gateways[0].admin_url, key, controller="apisix-ingress", timeout=TIMEOUT / 2)
 
     def connect(url: str) -> Endpoint:

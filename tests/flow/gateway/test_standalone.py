@@ -4,11 +4,14 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
+from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayUnavailable
+from apisix_ingress.gateway.adminapi.client import AdminKey
 from apisix_ingress.gateway.standalone.document import KINDS, parsed
 from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS
 from apisix_ingress.model.keys import RecordKey
@@ -202,3 +205,21 @@ async def test_records_that_do_not_fit_are_rejected_in_few_documents() -> None:
             refused = [line for line in small.write_log()[before:] if line["status"] == 500]
             assert 0 < len(refused) < 20
             await until(lambda: ids(small, "routes") > {record.key.id for record in ROUTES}, "the document before")
+
+
+async def test_a_rotated_key_is_used_once_its_file_changes(tmp_path: Path) -> None:
+    records, file = [UPSTREAM, *ROUTES], tmp_path / "key"
+    with DevGateway(standalone=True) as before:
+        file.write_text(before.admin_key)
+        key = AdminKey(lambda: SecretStr(file.read_text()), str(file))
+        async with connected(before, key=key) as backend, leading(backend, FakeWanted(records)) as sync:
+            await until_applied(sync, records)
+            before.stop()
+            port = int(before.admin_address.rpartition(":")[2])
+            with DevGateway(standalone=True, admin_port=port, admin_key="key-after-the-rotation") as after:
+                await until(lambda: sync.outage and "admin_key" in sync.outage.cause, "the outage")
+                assert ids(after, "routes") == set()
+                file.write_text(after.admin_key)
+
+                await until(lambda: len(ids(after, "routes")) == len(ROUTES), "the routes")
+                await until(lambda: sync.reachable, "the end of the outage")
