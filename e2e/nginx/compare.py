@@ -14,7 +14,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOT_COMPARED = frozenset(
     {
         *("connection", "content-length", "content-type", "date", "keep-alive", "server", "transfer-encoding", "vary"),
-        *("location", "set-cookie", "x-apisix-upstream-status", "x-backend"),
+        *("location", "set-cookie", "x-backend"),
     }
 )
 """Headers that the server sets, and headers that are compared separately."""

@@ -22,7 +22,9 @@ from translation.nginx.certificates import (
 )
 from translation.nginx.effects.balancing.canaries import canaries_at
 from translation.nginx.effects.branches import Branch, Services, Site, answer, is_on_one_line
-from translation.nginx.effects.location import location_branches
+from translation.nginx.effects.location import is_denied, location_branches
+from translation.nginx.effects.protection.access import blocked
+from translation.nginx.effects.protection.authentication import authentication
 from translation.nginx.effects.protection.pattern_errors import fails_open
 from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
@@ -133,8 +135,9 @@ class _Host:
             if self._server.regex and fails_open(site):
                 failed = {**match, "vars": on_failure(location.path, "~*")}
                 self._route(_part(location, "error"), failed, Branch(plugins=answer(500)), base)
-        self._app_root()
-        self._slashes()
+        if not (self._check and self._check.closed):
+            self._app_root()
+            self._slashes()
         return self._routes
 
     def _site(self, location: Location) -> Site:
@@ -170,7 +173,7 @@ class _Host:
         conditions = [*match.get("vars", ()), *branch.when]
         names_of = tuple(hosts) if hosts is not None else self._hosts()
         conditions += [("host", ALIAS_OPERATOR, self._pattern)] if self._pattern else []
-        conditions += _one_label(self._server.host) if names_of and hosts is None and not self._aliases else []
+        conditions += _one_label(self._server.host, self._aliases) if names_of and hosts is None else []
         fields: JsonObject = {"hosts": list(names_of)} if names_of else {}
         if branch.upstream:
             fields |= {"upstream_id": branch.upstream, "enable_websocket": True}
@@ -185,8 +188,17 @@ class _Host:
         for location in self._server.locations:
             branch = app_root(self._site(location))
             if branch:
-                self._route("app-root", {"uris": [ROOT]}, branch, _APP_ROOT_PRIORITY)
+                self._before_locations("app-root", ROOT, [branch], _APP_ROOT_PRIORITY)
                 return
+
+    def _before_locations(
+        self, part: str, path: str, branches: Sequence[Branch], priority: int, *, hosts: Sequence[str] | None = None
+    ) -> None:
+        """Add routes that respond before a location is looked up, except to the requests that the ConfigMap blocks."""
+        every = [*blocked(self._config), *branches]
+        for rank, branch in zip(range(len(every), 0, -1), every, strict=True):
+            name = part if len(every) == 1 else f"{part}-{_place(rank, branch)}"
+            self._route(name, {"uris": [path]}, branch, priority + rank - 1, hosts=hosts)
 
     def _slashes(self) -> None:
         """Redirect `/foo` to `/foo/` if only the latter is a path, as in nginx."""
@@ -200,8 +212,9 @@ class _Host:
                 exact.add(bare)
                 site = self._site(location)
                 redirect, custom = Branch(plugins=slash_redirect(site)), response_headers(site)
-                for branch in with_headers(site, redirect, custom or {}, cors=False):
-                    self._route(f"slash-{_part(location, 0)}", {"uris": [bare]}, branch, _STEP)
+                if not is_denied(site, custom, authentication(site)):
+                    answers = list(with_headers(site, redirect, custom or {}, cors=False))
+                    self._before_locations(f"slash-{_part(location, 0)}", bare, answers, _STEP)
 
     def _www(self) -> None:
         asking = (each.source for each in self._server.locations if each.source and not each.is_default)
@@ -214,8 +227,8 @@ class _Host:
             return
         if sources_of_host(self._builder.view, self._builder.options, self._nginx, twin):
             return
-        for place, branch in enumerate(www_redirects(host, self._config.number("http-redirect-code"))):
-            self._route(f"www-{place}", {"uris": ["/*"]}, branch, _STEP, hosts=[twin])
+        answers = list(www_redirects(host, self._config.number("http-redirect-code")))
+        self._before_locations("www", "/*", answers, _STEP, hosts=[twin])
 
     def _with_aliases(self) -> Source | None:
         """Return the Ingress whose server-alias applies to the host."""
@@ -316,11 +329,15 @@ def _heads(branch: Branch) -> Iterator[object]:
         yield plugin.get(FIELD) if name.startswith("serverless-") else plugin
 
 
-def _one_label(host: str) -> list[Sequence[object]]:
-    """Return the condition that a wildcard matches exactly one label."""
+def _one_label(host: str, aliases: Sequence[str]) -> list[Sequence[object]]:
+    """Return the condition that a wildcard matches exactly one label, unless the request is for an alias."""
     if not host.startswith("*."):
         return []
-    return [("host", "~~", f"{_LABEL}{escaped_literal(host[2:])}$")]
+    one_label = ("host", "~~", f"{_LABEL}{escaped_literal(host[2:])}$")
+    if not aliases:
+        return [one_label]
+    names_of = (escaped_literal(alias).replace(r"\*", ".+", 1) for alias in aliases)
+    return [("OR", one_label, ("host", "~~", f"^({'|'.join(names_of)})$"))]
 
 
 def _listed(condition: object) -> object:

@@ -113,7 +113,11 @@ def _allowed_origin(conf: Body, context: Context) -> str | None:
 
 async def constant_headers(conf: Body, context: Context, outgoing: Outgoing) -> None:
     """Set the headers of responses, as the function `REQUEST` of the provider of ingress-nginx does."""
-    want = conf.get(FIELD, {})
+    want = conf.get(FIELD)
+    if want is None:
+        return
+    if outgoing.status >= 500:
+        outgoing.remove("X-APISIX-Upstream-Status")
     secure = want.get("secure", {}) if context.scheme == "https" else {}
     for name, value in {**want.get("headers", {}), **secure}.items():
         outgoing.set(name, value)

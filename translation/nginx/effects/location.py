@@ -26,6 +26,7 @@ from translation.nginx.effects.protection.access import (
     address_lists,
     address_plugins,
     blocked,
+    blocked_addresses,
     reads_addresses,
     trusted_addresses,
 )
@@ -67,8 +68,12 @@ def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]
         yield Branch(plugins=answer(403))
         return
     yield from _refusals(site, check)
+    yield from blocked(site.config)
     custom, guard = response_headers(site), authentication(site)
-    for branch in _answers(site, custom, guard):
+    if is_denied(site, custom, guard):
+        yield from with_headers(site, Branch(plugins=answer(503)), {}, cors=False)
+        return
+    for branch in _answers(site, guard):
         yield from with_headers(site, shown(site, branch), custom or {})
         if not branch.when:
             return
@@ -95,8 +100,9 @@ def _refusals(site: Site, check: ClientCheck | None) -> Iterator[Branch]:
 def _pages(site: Site, page: str, check: ClientCheck | None) -> Iterator[Branch]:
     """Yield the branches for a page at a path of the host; none if other conditions apply to the path."""
     custom, guard = response_headers(site), authentication(site)
-    is_answered = any(("scheme", "==", "http") not in each.when for each in _answers(site, custom, guard))
-    if is_answered or guard.functions or isinstance(_upstream(site, "https"), int):
+    answers = (*blocked(site.config), *_answers(site, guard))
+    is_answered = any(("scheme", "==", "http") not in each.when for each in answers)
+    if is_denied(site, custom, guard) or is_answered or guard.functions or isinstance(_upstream(site, "https"), int):
         return
     for branch in _served(site, "https", check, custom or {}, guard):
         # Without the query, as an internal redirect of nginx: `uri` would keep it.
@@ -110,15 +116,19 @@ def _pages(site: Site, page: str, check: ClientCheck | None) -> Iterator[Branch]
         yield replace(branch, plugins={**branch.plugins, "proxy-rewrite": {**rewrite, "method": "GET"}})
 
 
-def _answers(site: Site, custom: Mapping[str, str] | None, guard: Authentication) -> Iterator[Branch]:
-    """Yield the responses that need no backend; one without conditions is the last."""
-    yield from blocked(site)
+def is_denied(site: Site, custom: Mapping[str, str] | None, guard: Authentication) -> bool:
+    """Return whether ingress-nginx responds with 503 at a location, whose other settings it then omits."""
     source = site.location.source
-    if (source and source.closed) or custom is None or guard.closed or missing_object(site):
-        yield Branch(plugins=answer(503))
+    return bool((source and source.closed) or custom is None or guard.closed or missing_object(site))
+
+
+def _answers(site: Site, guard: Authentication) -> Iterator[Branch]:
+    """Yield the responses that need no backend; one without conditions is the last."""
+    source = site.location.source
     yield from preflights(site)
     elsewhere = location_redirect(site)
     yield from (elsewhere,) if elsewhere else https_redirects(site)
+    yield from blocked_addresses(site)
     if not reads_addresses(site) and not _satisfies_any(site, guard):
         yield from address_lists(site)
     if (source and source.shut) or guard.shut or is_unverifiable(site):

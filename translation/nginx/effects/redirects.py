@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import NAMED, numbered
+from translation.nginx.functions.requests import PORTS
 from translation.nginx.options import CATCH_ALL
 from translation.nginx.tables.gateway_fields import LOCATION
 from translation.nginx.tables.values import Values
@@ -96,7 +97,9 @@ def _redirects_to_https(site: Site) -> bool:
 def _to_https(site: Site, host: str, *when: Sequence[object]) -> Branch:
     code = site.config.number("http-redirect-code")
     keeps = site.values.flag("preserve-trailing-slash", site.config.flag("preserve-trailing-slash"))
-    return Branch((site.plain_http, *when), https_redirect(host, code, keeps_slash=keeps))
+    names_port = site.values.flag("use-port-in-redirects", site.config.flag("use-port-in-redirects"))
+    place = f"{host}:{PORTS['https']}" if names_port else host
+    return Branch((site.plain_http, *when), https_redirect(place, code, keeps_slash=keeps))
 
 
 def https_redirect(host: str, code: int, *, keeps_slash: bool) -> dict[str, JsonObject]:
@@ -151,7 +154,7 @@ def _absolute(site: Site, url: str) -> str:
 
 def _origin(site: Site) -> str:
     """Return what nginx puts before a path: scheme and host, without a port; nothing if redirects are relative."""
-    is_relative = site.values.flag("relative-redirects", site.config.flag("relative-redirects"))
+    is_relative = site.values.flag("relative-redirects") or site.config.flag("relative-redirects")
     return "" if is_relative else "$scheme://$host"
 
 

@@ -143,7 +143,8 @@ def request_id() -> JsonObject:
 
 def body_limit(site: Site) -> int:
     """Return the maximum size of a body in bytes; 0 means no limit."""
-    found = size(site.values.text("proxy-body-size"))
+    text = site.values.text("proxy-body-size")
+    found = None if text.lower().endswith("b") else size(text)  # ingress-nginx omits a size that nginx does not know
     return site.config.bytes("proxy-body-size") if found is None else found
 
 

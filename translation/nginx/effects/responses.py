@@ -19,6 +19,9 @@ _HEADERS = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-C
 _MAX_AGE = 1_728_000
 
 _NOBODY = "(?!)"
+_NAME = ValuePattern(r"[a-zA-Z0-9_-]+")
+_DOLLAR = "${literal ?? $}"
+"""A dollar sign that gateways write as it is: the default of a variable that does not exist."""
 _VALUE = ValuePattern(r"""[a-zA-Z0-9_ :;.,\\/"'?!(){}\[\]@<>=\-+*#$&`|~^%]+""")
 _SEPARATOR = r"(?:,\s?|\s)"
 _METHOD_LIST = ValuePattern(rf"[A-Za-z]+(?:{_SEPARATOR}[A-Za-z]+)*{_SEPARATOR}?")
@@ -149,9 +152,11 @@ def response_headers(site: Site) -> dict[str, str] | None:
     if own:
         data = _config_map(site, own)
         allowed = site.config.texts("global-allowed-response-headers")
-        if data is None or not all(name in allowed and _VALUE.fits(text) for name, text in data.items()):
+        if data is None or not all(
+            name in allowed and _NAME.fits(name) and _VALUE.fits(text) for name, text in data.items()
+        ):
             return None
-        found |= data
+        found |= {name: text.replace("$", _DOLLAR) for name, text in data.items()}
     return found
 
 

@@ -146,6 +146,18 @@ local function asked(want, ctx)
     if answer and want.cache then keep(want, ctx, answer) end
     return answer, err
 end
+local function sign_in(want, ctx, cookies)
+    ngx.header["Set-Cookie"] = cookies
+    local escaped = ngx.escape_uri(ctx.var.real_request_uri)
+    local where = value(want.signin, ctx, {escaped_request_uri = escaped})
+    if want.parameter and not where:find(want.parameter .. "=", 1, true) then
+        local address = ctx.var.scheme .. "://" .. (ctx.var.http_host or "") .. escaped
+        where = where .. (where:find("?", 1, true) and "&" or "?") .. want.parameter .. "=" .. address
+    end
+    ngx.header["Location"] = where
+    ctx.ingress_nginx_signin = true
+    return 302
+end
 local function external(want, ctx)
     local held = reserved(ctx)
     if not held then return 503 end
@@ -160,16 +172,7 @@ local function external(want, ctx)
         cookies = table.concat(cookies, ", ")
     end
     if answer.status == 401 and want.signin then
-        ngx.header["Set-Cookie"] = cookies
-        local escaped = ngx.escape_uri(ctx.var.real_request_uri)
-        local where = value(want.signin, ctx, {escaped_request_uri = escaped})
-        if want.parameter and not where:find(want.parameter .. "=", 1, true) then
-            local address = ctx.var.scheme .. "://" .. (ctx.var.http_host or "") .. escaped
-            where = where .. (where:find("?", 1, true) and "&" or "?") .. want.parameter .. "=" .. address
-        end
-        ngx.header["Location"] = where
-        ctx.ingress_nginx_signin = true
-        return 302
+        return sign_in(want, ctx, cookies)
     elseif answer.status == 401 or answer.status == 403 then
         ngx.header["WWW-Authenticate"] = answer.status == 401 and answer.headers["WWW-Authenticate"] or nil
         return answer.status
@@ -194,13 +197,16 @@ end
 return function(conf, ctx)
     local want = conf.{FIELD}
     if ctx.ingress_nginx_refused then return end
-    if want.basic then
-        local status = basic(want.basic, ctx)
-        if status then return refused(want, ctx, status) end
+    local status = want.basic and basic(want.basic, ctx)
+    local either = want.any and want.basic and want.external
+    if status == 401 and not either and want.external and want.external.signin then
+        return sign_in(want.external, ctx)
     end
-    if want.external then
-        local status = external(want.external, ctx)
-        if status then return refused(want, ctx, status) end
+    if status and not (either and status == 401) then return refused(want, ctx, status) end
+    if want.external and (status or not either) then
+        local other = external(want.external, ctx)
+        if other then return refused(want, ctx, other == 403 and status or other) end
+        if status then ngx.header["WWW-Authenticate"] = nil end
     end
     if want.basic or want.waived then
         local sets = want.external and want.external.sets_authorization

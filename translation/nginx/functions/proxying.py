@@ -13,6 +13,7 @@ return function(conf, ctx)
     if not found or #(found.nodes or {{}}) > 0 then return end
     local other = errors.upstream and upstreams.get_by_id(errors.upstream)
     local shown = other and #(other.nodes or {{}}) > 0
+    ctx.ingress_nginx_page = true
     if not shown then return errors["without"] end
     ctx.ingress_nginx_refused, ctx.upstream_id = 503, errors.upstream
 end
@@ -173,6 +174,7 @@ return function(conf, ctx)
     end
     if listed(want, code, answer) then
         local nodes = nodes_of(want.errors.upstream)
+        ctx.ingress_nginx_page = true
         if answer then answer.client:close() end
         if #nodes == 0 then return want.errors.without end
         local early = code == 413 and not answer

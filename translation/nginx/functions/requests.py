@@ -31,11 +31,14 @@ local function keep(ctx, headers)
 end
 local set_header, change = ngx.req.set_header, core.request.set_header
 local PORTS = {{http = "{PORTS["http"]}", https = "{PORTS["https"]}"}}
-local HEADERS = {{name = "ingress-nginx", header_filter = function(headers)
-    for name, text in pairs(headers) do ngx.header[name] = text end
-end}}
-local SECURE = {{name = "ingress-nginx", header_filter = function(headers, ctx)
-    if not ctx.ingress_nginx_signin then HEADERS.header_filter(headers) end
+local function write(headers)
+    for name, text in pairs(headers or {{}}) do ngx.header[name] = text end
+end
+local RESPONSE = {{name = "{HOST}", header_filter = function(want, ctx)
+    if ngx.status >= 500 then ngx.header["X-APISIX-Upstream-Status"] = nil end
+    if ctx.ingress_nginx_page then return end
+    write(want.headers)
+    if want.secure and ctx.var.scheme == "https" and not ctx.ingress_nginx_signin then write(want.secure) end
 end}}
 local loaded, FUNCTIONS = {{}}, {{}}
 local function run_functions(conf, ctx)
@@ -58,10 +61,13 @@ local function compile_once(plugins)
         if conf.functions and conf.{FIELD} then plugins[place] = FUNCTIONS[conf.phase] end
     end
 end
-local function add(ctx, plugin, conf)
-    local plugins = ctx.plugins
-    plugins[#plugins + 1] = plugin
-    plugins[#plugins + 1] = conf
+local function follow(plugins, want)
+    for place = 1, #plugins, 2 do
+        if plugins[place].name == "{HOST}" then
+            plugins[place], plugins[place + 1] = RESPONSE, want
+            return
+        end
+    end
 end
 local function replace(ctx, name, is_sent, text)
     if text and text ~= "" then
@@ -120,8 +126,7 @@ local function run(want, ctx)
         ngx.ctx.disable_proxy_buffering = true
     end
     if want.functions then compile_once(ctx.plugins) end
-    if want.headers then add(ctx, HEADERS, want.headers) end
-    if want.secure and scheme == "https" then add(ctx, SECURE, want.secure) end
+    follow(ctx.plugins, want)
 end
 local function checked(conf, ctx)
     local ran, why = pcall(run, conf.{FIELD}, ctx)
@@ -143,6 +148,7 @@ return checked
 """Prepares a request for the backend; a gateway responds with 500 if it fails.
 
 It reads all headers once, and the gateway keeps them for the plugins that follow. `https` redirects http requests,
-before any other plugin reads them. `secure` are headers of https responses. They are written by a plugin that only
-those requests have.
+before any other plugin reads them. `secure` are headers of https responses. The function then takes the place of its
+plugin, which has finished, to write the headers of the response without a further plugin: error pages of other backends
+have none of them, and no response has the gateway's header about the status of the backend.
 """

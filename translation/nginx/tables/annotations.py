@@ -75,12 +75,7 @@ _ROWS = (
     Row("ssl-redirect", "redirects", valid=checks.is_bool),
     Row("force-ssl-redirect", "redirects", valid=checks.is_bool),
     Row("preserve-trailing-slash", "redirects", valid=checks.is_bool),
-    Row(
-        "use-port-in-redirects",
-        "redirects",
-        if_on(approximate("Redirects never contain the port of the gateway.")),
-        checks.is_bool,
-    ),
+    Row("use-port-in-redirects", "redirects", valid=checks.is_bool),
     Row("relative-redirects", "redirects", EXACT, checks.empty_or(checks.is_bool), "refused"),
     *PROTECTION,
     # CORS
@@ -110,7 +105,7 @@ _ROWS = (
         checks.is_bool,
         needs=_COOKIE,
     ),
-    Row("load-balance", "balancing", EXACT, checks.empty_or(checks.one_of("round_robin", "ewma")), "refused"),
+    Row("load-balance", "balancing", EXACT, checks.empty_or(checks.one_of(*checks.BALANCERS)), "refused"),
     Row("upstream-hash-by", "balancing", hash_by, checks.VARIABLES, "refused"),
     Row(
         "upstream-hash-by-subset",

@@ -76,6 +76,12 @@ def if_spaced(outcome: Outcome, otherwise: Outcome) -> Callable[[str], Outcome]:
     return lambda text: outcome if " " in text.strip() else otherwise
 
 
+def secret_type_outcome(text: str) -> Outcome:
+    """Return the outcome of an invalid auth-secret-type: one that contains a valid one passes the first check only."""
+    given = text.replace(" ", "")
+    return "closed" if "auth-file" in given or "auth-map" in given else "refused"
+
+
 def are_networks(text: str) -> bool:
     """Return whether a text is a list of networks."""
     return networks(text) is not None
@@ -85,6 +91,9 @@ def is_size(text: str) -> bool:
     """Return whether a text is a size of nginx."""
     return size(text) is not None
 
+
+BALANCERS = ("round_robin", "ewma", "sticky_balanced", "sticky_persistent")
+"""Without affinity, the sticky balancers choose any endpoint."""
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE")
 

@@ -13,6 +13,7 @@ DEFAULTS: Mapping[str, str] = {
     "ssl-redirect": "true",
     "force-ssl-redirect": "false",
     "preserve-trailing-slash": "false",
+    "use-port-in-redirects": "false",
     "http-redirect-code": "308",
     "no-tls-redirect-locations": "/.well-known/acme-challenge",
     "no-auth-locations": "/.well-known/acme-challenge",

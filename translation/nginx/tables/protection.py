@@ -61,7 +61,7 @@ PROTECTION = (
         "authentication",
         EXACT,
         checks.empty_or(checks.one_of("auth-file", "auth-map")),
-        "refused",
+        checks.secret_type_outcome,
         _BASIC,
     ),
     Row("auth-realm", "authentication", EXACT, checks.WORDS, "refused", _BASIC),

@@ -56,7 +56,7 @@ def test_the_risk_says_what_needs_attention() -> None:
     got = report(
         ingress("none", ("/a", "Prefix"), proxy_body_size="8m"),
         ingress("low", ("/b", "Prefix"), affinity="cookie"),
-        ingress("medium", ("/c", "Prefix"), use_port_in_redirects="true"),
+        ingress("medium", ("/c", "Prefix"), connection_proxy_header="close"),
         ingress("high", ("/d", "Prefix"), enable_modsecurity="true"),
     )
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from apisix_ingress.model.formats.patterns import escaped_literal
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site, answer
+from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.values import networks
 
 Condition = Sequence[object]
 
 
-def blocked(site: Site) -> Iterator[Branch]:
-    """Yield the branches for requests that the ConfigMap blocks."""
+def blocked(config: Config) -> Iterator[Branch]:
+    """Yield the branches for the headers that the ConfigMap blocks: before a location is looked up."""
+    for key, variable in (("block-user-agents", "http_user_agent"), ("block-referers", "http_referer")):
+        for word in config.texts(key):
+            yield Branch((_matching(variable, word),), answer(403))
+
+
+def blocked_addresses(site: Site) -> Iterator[Branch]:
+    """Yield the branch for the addresses that the ConfigMap blocks."""
     cidrs = site.config.networks("block-cidrs")
     if cidrs and not reads_addresses(site):
         yield Branch((("remote_addr", "ipmatch", list(cidrs)),), answer(403))
-    for key, variable in (("block-user-agents", "http_user_agent"), ("block-referers", "http_referer")):
-        for word in site.config.texts(key):
-            yield Branch((_matching(variable, word),), answer(403))
 
 
 def address_lists(site: Site) -> Iterator[Branch]:
@@ -79,4 +85,4 @@ def _matching(variable: str, word: str) -> Condition:
     """Return the condition that a header matches an entry of an nginx map."""
     if word.startswith("~*"):
         return (variable, "~*", word[2:])
-    return (variable, "~~", word[1:]) if word.startswith("~") else (variable, "==", word)
+    return (variable, "~~", word[1:]) if word.startswith("~") else (variable, "~*", f"^{escaped_literal(word)}$")

@@ -97,6 +97,8 @@ def authentication(site: Site) -> Authentication:
         wanted["external"] = external
     if not wanted:
         return Authentication()
+    if len(wanted) > 1 and site.values.text("satisfy") == "any":
+        wanted["any"] = True
     statuses = shown_statuses(site)
     return Authentication(_functions(wanted | ({"shown": statuses} if statuses else {}), service))
 
