@@ -113,10 +113,10 @@ def test_a_hostname_of_another_namespace_is_refused() -> None:
     older = make("ApisixRoute", "web", namespace="other", spec={"http": [apisix_rule(match={"hosts": ["a.test"]})]})
     older["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
     owned = replace(OPTIONS, host_ownership="namespace")
-    entry = gateway(listener("a", hostname="a.test"), listener("b", hostname="b.test"), listener("c", 90, "TCP"))
+    entry = gateway(listener("a", hostname="a.test"), listener("b", hostname="b.test"))
     found = settle(CLASS, entry, older, service(namespace="other"), options=owned)
     accepted = {name: each["Accepted"] for name, each in of_listeners(found).items()}
-    assert accepted == {"a": "!UnsupportedValue", "b": "Accepted", "c": "Accepted"}
+    assert accepted == {"a": "!UnsupportedValue", "b": "Accepted"}
 
 
 @pytest.mark.parametrize(

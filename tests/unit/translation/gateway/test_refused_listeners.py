@@ -19,7 +19,15 @@ from tests.unit.translation.gateway.objects import (
     secure,
     set_of,
 )
-from tests.unit.translation.gateway.test_host_owners import ALL, OWNED, SERVICES, aged, certificate, http_route
+from tests.unit.translation.gateway.test_host_owners import (
+    ALL,
+    ITS_PORT,
+    OWNED,
+    SERVICES,
+    aged,
+    certificate,
+    http_route,
+)
 from tests.unit.translation.gateway.tls_objects import frontend
 from tests.unit.translation.hosts.owning import namespace
 from tests.unit.translation.objects import make, pem, secret
@@ -86,6 +94,7 @@ def test_a_refused_listener_conflicts_with_none(mine: JsonObject, theirs: JsonOb
     owner = make("TCPRoute", "tcp", namespace="victim", spec={"parentRefs": [BY_SET], "rules": []})
     every = (
         gateway(**EVERY_SET),
+        ITS_PORT,
         certificate("victim"),
         certificate("evil"),
         http_route("victim", 10, "shop.com", parentRefs=[BY_SET]),
