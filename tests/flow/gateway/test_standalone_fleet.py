@@ -88,7 +88,9 @@ async def _service() -> AsyncIterator[int]:
         try:
             while await reader.readuntil(b"\r\n\r\n"):
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            pass
+        finally:
             writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:

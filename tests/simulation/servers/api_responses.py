@@ -88,16 +88,19 @@ class Stream:
 
 @dataclass(slots=True)
 class Reply:
-    """A response for `KubeApi`; `content` is that of a watch."""
+    """A response for `KubeApi`; `content` is the stream of a watch, otherwise the body."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     content: Any = None
 
-    async def read(self) -> bytes:
-        """Return the body."""
-        return self.body
+    def __post_init__(self) -> None:
+        self.content = self.content or self
+
+    async def iter_any(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body."""
+        yield self.body
 
 
 class BoundedStream:
