@@ -22,7 +22,7 @@ class Dependents:
         self._owners: dict[Read, ObjectKey | dict[ObjectKey, None]] = {}
 
     def follow(self, started: Callable[[Read], None], ended: Callable[[Read], None]) -> None:
-        """Add listeners: `started` for reads that get their first owner, `ended` for those that lost their last one."""
+        """Add listeners: `started` for a read with its first owner, `ended` for one without its last owner."""
         self._started, self._ended = (*self._started, started), (*self._ended, ended)
 
     def record(self, owner: ObjectKey, reads: Iterable[Read]) -> None:

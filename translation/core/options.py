@@ -43,7 +43,7 @@ class Options:
         published_keys: Whether the admin key of a cluster may be a published one.
         namespace_selector: The namespaces to serve.
         secret_selector: Label selector of the Secrets that are read; empty: all of them.
-        secrets: Whether all of them are read, or only those that objects refer to.
+        secrets: Whether all of these Secrets are read, or only the ones with a reference in an object.
         plugin_metadata: The ConfigMap with plugin metadata; None if not configured.
         clusters: The names of the gateway clusters.
         cluster_urls: URL of an Admin API → the gateway cluster of the settings.
