@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 import structlog
@@ -12,14 +12,11 @@ from pydantic import SecretStr
 from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
-from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
-from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
-from apisix_ingress.runtime.clock import MonotonicClock
-from apisix_ingress.runtime.term import Term
 from e2e.devgateway.process import DevGateway
 from tests.fakes.gateway import FakeWanted, make_record
+from tests.flow.gateway.engine import leading, until_applied
 from tests.waiting import until
 
 UPSTREAM = RecordKey("upstreams", "u1")
@@ -59,27 +56,6 @@ async def connected(gateway: DevGateway, *, key: str = "", timeout: float = 2.0)
         yield backend
     finally:
         await backend.aclose()
-
-
-@contextlib.asynccontextmanager
-async def leading(backend: AdminClient, wanted: FakeWanted) -> AsyncIterator[ClusterSync]:
-    clock, ready = MonotonicClock(), asyncio.Event()
-    sync = ClusterSync(SyncConfig("c1", wanted, clock=clock), backend)
-    sync.mark_dirty(wanted.keys())
-    ready.set()
-    task = asyncio.create_task(sync.run(Term(clock, holder="test"), ready))
-    try:
-        yield sync
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-async def until_applied(sync: ClusterSync, records: Sequence[Record]) -> None:
-    def are_applied() -> bool:
-        return sync.idle() and all(sync.record_state(record.key).kind == "applied" for record in records)
-
-    await until(are_applied, "the records", state=sync.counts)
 
 
 def writes(gateway: DevGateway) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS
 from apisix_ingress.model.keys import RecordKey
 from e2e.devgateway.process import DevGateway
 from tests.fakes.gateway import FakeWanted, make_record
+from tests.flow.gateway.engine import until_applied
 from tests.flow.gateway.standalone import (
     ROUTES,
     UPSTREAM,
@@ -25,7 +26,6 @@ from tests.flow.gateway.standalone import (
     ids,
     leading,
     put,
-    until_applied,
 )
 from tests.waiting import until
 

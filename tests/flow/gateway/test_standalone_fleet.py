@@ -18,7 +18,8 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from e2e.devgateway.process import DevGateway
 from tests.fakes.gateway import FakeWanted, make_record
-from tests.flow.gateway.standalone import connected, document, ids, leading, put, until_applied
+from tests.flow.gateway.engine import until_applied
+from tests.flow.gateway.standalone import connected, document, ids, leading, put
 from tests.waiting import until
 
 FLEET = int(os.environ.get("FLEET", "3"))
