@@ -24,7 +24,7 @@ from yarl import URL
 
 from apisix_ingress.gateway.adminapi.tls import TlsContext
 from apisix_ingress.runtime.connection_errors import unreachable
-from apisix_ingress.runtime.http_responses import finish
+from apisix_ingress.runtime.http_responses import finish, read_body
 
 LARGEST_ERROR = 64 * 1024
 """Bytes that are read of an error response; the rest is not read."""
@@ -34,8 +34,8 @@ LARGEST_ANSWER = 8 * 2**20
 
 # Seconds that an idle connection is kept: well below the keep-alive timeout of gateways (nginx: 60).
 _KEEPALIVE = 15.0
-# Bytes of a body that are written at once, and that are kept of one that is too long.
-_PIECE = _KEPT = 64 * 1024
+# Bytes of a body that are written at once.
+_PIECE = 64 * 1024
 _DEADLINE = ContextVar("deadline", default=math.inf)
 
 
@@ -106,7 +106,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         )
         try:
             largest = request.extensions.get("largest", LARGEST_ANSWER) if response.status < 300 else LARGEST_ERROR
-            content, is_cut = await _read(response, largest)
+            content, is_cut = await read_body(response, largest)
         finally:
             finish(response)
         # Without this header, httpx would decompress the body, to any size.
@@ -173,16 +173,6 @@ class _Body(aiohttp.Payload):
         for start in range(0, len(self._content), _PIECE):
             check_deadline(self._deadline)
             await writer.write(self._content[start : start + _PIECE])
-
-
-async def _read(response: aiohttp.ClientResponse, largest: int) -> tuple[bytes, bool]:
-    """Return a body and False; if it is longer than `largest`, its beginning and True."""
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > largest:
-            return bytes(body[: min(largest, _KEPT)]), True
-    return bytes(body), False
 
 
 class _ErrorsOfHttpx:

@@ -23,7 +23,7 @@ from apisix_ingress.kube.client.credentials import Access, Credentials
 from apisix_ingress.kube.client.rest_config import RestConfig, open_session
 from apisix_ingress.model.secrets.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.http_responses import finish
+from apisix_ingress.runtime.http_responses import finish, read_body
 
 log = structlog.get_logger()
 
@@ -75,13 +75,10 @@ async def read(response: aiohttp.ClientResponse) -> bytes:
         TooLarge: It is too large to be a page of objects.
         aiohttp.ClientError, TimeoutError: It did not arrive completely.
     """
-    parts, total = list[bytes](), 0
-    async for chunk in response.content.iter_any():
-        parts.append(chunk)
-        total += len(chunk)
-        if total > LARGEST:
-            raise TooLarge(f"the response is larger than {LARGEST // 2**20} MiB")
-    return b"".join(parts)
+    body, is_cut = await read_body(response, LARGEST)
+    if is_cut:
+        raise TooLarge(f"the response is larger than {LARGEST // 2**20} MiB")
+    return body
 
 
 class _Options(TypedDict, total=False):
