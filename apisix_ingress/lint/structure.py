@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
+from apisix_ingress.model.formats.object_names import SUBDOMAIN
+from apisix_ingress.model.formats.patterns import TextPattern
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.ip_address import is_ip
@@ -18,7 +19,6 @@ from crds import published_schemas
 _REQUIRED = " is required"
 _LITERAL = ("Exact", "Prefix")
 _LONGEST = 253
-_NAME = ValuePattern(r"(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _UNCLEAN = TextPattern(r"//|/\./|/\.\./|%2[fF]|/\.\.?$")
 
 
@@ -78,7 +78,7 @@ def _of_host(path: str, host: object, *, may_be_address: bool = False) -> Iterat
         return
     if is_ip(host) and not may_be_address:
         yield path, f"{host[:_LONGEST]!r} is an IP address, not a DNS name"
-    elif len(host) > _LONGEST or not _NAME.fits(host):
+    elif len(host) > _LONGEST or not SUBDOMAIN.fits(host.removeprefix("*.")):
         yield path, f"{host[:_LONGEST]!r} is not a DNS name in lower case"
 
 

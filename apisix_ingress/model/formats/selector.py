@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from apisix_ingress.model.formats.object_names import SUBDOMAIN
 from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 
 Operator = Literal["in", "notin", "exists", "!exists"]
 
 _NAME = ValuePattern(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _VALUE = ValuePattern(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-_PREFIX = ValuePattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", 253)
 _EQUALITY = ValuePattern(r"([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)")
 _SET = ValuePattern(r"(?s)(\S+)\s+(in|notin)\s*\((.*)\)", 65_536)
 _COMMA_OR_PARENTHESIS = TextPattern("[,()]")
@@ -113,7 +113,7 @@ def _parse_requirement(part: str) -> Requirement:
 def _requirement(part: str, key: str, operator: Operator, values: list[str]) -> Requirement:
     """Check the label's key and values (apimachinery ``IsQualifiedName``, ``IsValidLabelValue``)."""
     prefix, slash, name = key.rpartition("/")
-    if not _NAME.fits(name) or (slash and not _PREFIX.fits(prefix)):
+    if not _NAME.fits(name) or (slash and not SUBDOMAIN.fits(prefix)):
         remedy = "write a=b, a!=b, a in (b,c), a notin (b), a or !a"
         raise SelectorError(f"{part!r}: {key!r} is not a label key; {remedy}")
     stripped = frozenset(value.strip() for value in values)
