@@ -1,7 +1,6 @@
 """The two sides that commands compare: the desired records, and those of a gateway cluster.
 
-Importing it is expensive: commands do so when they run. By default, problems of objects go to stderr, whatever the
-command prints.
+By default, problems of objects go to stderr, whatever the command prints.
 """
 
 from __future__ import annotations
