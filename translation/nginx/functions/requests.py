@@ -32,12 +32,12 @@ end
 local set_header, change = ngx.req.set_header, core.request.set_header
 local PORTS = {{http = "{PORTS["http"]}", https = "{PORTS["https"]}"}}
 local function write(headers)
-    for name, text in pairs(headers or {{}}) do ngx.header[name] = text end
+    for name, text in pairs(headers) do ngx.header[name] = text end
 end
 local RESPONSE = {{name = "{HOST}", header_filter = function(want, ctx)
     if ngx.status >= 500 then ngx.header["X-APISIX-Upstream-Status"] = nil end
     if ctx.ingress_nginx_page then return end
-    write(want.headers)
+    if want.headers then write(want.headers) end
     if want.secure and ctx.var.scheme == "https" and not ctx.ingress_nginx_signin then write(want.secure) end
 end}}
 local loaded, FUNCTIONS = {{}}, {{}}
