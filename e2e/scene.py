@@ -3,6 +3,7 @@
 The stories contain the assertions; stories with their own gateway or controller use `e2e.story`.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -199,8 +200,12 @@ class Scene:
         return wait_until(lambda: self.record(kind, name), until, f"record {kind} {name} {what}") or {}
 
 
-async def websocket(scene: Scene, path: str, text: str) -> str:
+def websocket(scene: Scene, path: str, text: str) -> str:
     """Send a text over a WebSocket and return the reply; "refused" if the connection is not upgraded."""
+    return asyncio.run(_websocket(scene, path, text))
+
+
+async def _websocket(scene: Scene, path: str, text: str) -> str:
     url, headers = f"{scene.gateway.proxy_url}{path}", {"Host": scene.host}
     async with ClientSession() as session:
         try:

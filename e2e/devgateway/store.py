@@ -1,7 +1,7 @@
 """Records in etcd under the keys that APISIX uses, and their watched copy in memory; their content is not checked.
 
-A write to etcd returns when the watch has delivered it to memory, so the data plane and the deletion guards are never
-older than the last response of the Admin API.
+A write to etcd, and a read of what another writer wrote, return when the watch has delivered it to memory, so the data
+plane and the deletion guards are never older than the last record in a response of the Admin API.
 """
 
 from __future__ import annotations
@@ -150,17 +150,22 @@ class Store(Records):
 
     async def get(self, key: str) -> Record | None:
         """Read one record directly from etcd; raises EtcdDown."""
-        _, pairs = await self._range(key)
-        return read_record(pairs[0]) if pairs else None
+        found = await self._read(key)
+        return found[0] if found else None
 
     async def below(self, prefix: str) -> list[Record]:
         """Read every record below `prefix` directly from etcd, by key; raises EtcdDown."""
-        _, pairs = await self._range(prefix, end=prefix_end(prefix))
-        return [record for pair in pairs if (record := read_record(pair)) is not None]
+        return await self._read(prefix, end=prefix_end(prefix))
 
     async def exists(self, key: str) -> bool:
         """Return whether a record exists: from memory while the watch is active, else from etcd; raises EtcdDown."""
         return (self.connected and await super().exists(key)) or await self.get(key) is not None
+
+    async def _read(self, key: str, *, end: str | None = None) -> list[Record]:
+        _, pairs = await self._range(key, end=end)
+        if self.connected:
+            await self._caught_up(max((pair.modified for pair in pairs), default=0))
+        return [record for pair in pairs if (record := read_record(pair)) is not None]
 
     async def _range(self, key: str, *, end: str | None = None) -> tuple[int, list[KeyValue]]:
         try:

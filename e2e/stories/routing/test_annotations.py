@@ -130,14 +130,13 @@ def test_authentication_is_required(scene: Scene, kind: str, want: str) -> None:
     assert want in scene.until_status(401).text
 
 
-async def test_a_websocket_is_forwarded_if_it_is_enabled(scene: Scene) -> None:
+def test_a_websocket_is_forwarded_if_it_is_enabled(scene: Scene) -> None:
     scene.serve("web")
     annotate(scene)
     scene.until_pod("web")
-    assert await websocket(scene, "/ws", "hello") == "refused"
+    assert websocket(scene, "/ws", "hello") == "refused"
     annotate(scene, enable_websocket="true")
-    wait_until(lambda: scene.ingress_routes("web"), lambda found: found[0].get("enable_websocket") is True, "WebSocket")
-    assert await websocket(scene, "/ws", "hello") == "hello"
+    wait_until(lambda: websocket(scene, "/ws", "hello"), lambda reply: reply == "hello", "a WebSocket")
 
 
 def test_https_is_used_towards_the_pods(scene: Scene) -> None:

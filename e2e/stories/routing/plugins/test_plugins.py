@@ -241,13 +241,13 @@ def test_a_plugin_config_deleted_while_it_is_referred_to_keeps_guarding(scene: S
     scene.wait_record("plugin_configs", "guard", lambda found: found is None, "to be gone")
 
 
-async def test_a_websocket_is_forwarded_if_the_rule_enables_it(scene: Scene) -> None:
+def test_a_websocket_is_forwarded_if_the_rule_enables_it(scene: Scene) -> None:
     scene.serve("web")
     on, off = ({"hosts": [scene.host], "paths": [path]} for path in ("/ws/on", "/ws/off"))
     scene.route("web", rule("on", on, websocket=True), rule("off", off))
     scene.wait_live("web")
-    assert await websocket(scene, "/ws/on", "hello") == "hello"
-    assert await websocket(scene, "/ws/off", "hello") == "refused"
+    assert websocket(scene, "/ws/on", "hello") == "hello"
+    assert websocket(scene, "/ws/off", "hello") == "refused"
 
 
 def test_without_a_webhook_the_gateway_reports_an_unknown_plugin(scene: Scene) -> None:
