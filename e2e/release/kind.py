@@ -12,8 +12,8 @@ from pathlib import Path
 from e2e.charts.kinds import ROOT
 from e2e.release import image, kind_image, tools
 from e2e.release.rehearsal import Facts, Rehearsal, Step
+from e2e.release.shell import NAMESPACES
 
-NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 STORIES = ("e2e/stories/changes/test_lifecycle.py", "e2e/stories/install/test_chart_install.py")
 NAME = "apisix-ingress-rehearsal"
 # Without the limits, those of podman are used, which may exceed the hard limits of this process.

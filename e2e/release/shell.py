@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 TAIL = 12
+NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""Prefix of a command that gets a network, mounts and processes of its own, which end with it."""
 
 
 class CommandError(Exception):

@@ -15,9 +15,7 @@ from e2e.release.containers import Containers
 from e2e.release.node import settings
 from e2e.release.node.programs import kind_programs, node_programs, pause_image
 from e2e.release.rehearsal import Facts, Rehearsal, Result, Step
-from e2e.release.shell import CommandError
-
-NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+from e2e.release.shell import NAMESPACES, CommandError
 
 
 def build_programs(rehearsal: Rehearsal) -> Facts:
