@@ -38,6 +38,7 @@ _ORDER = (
     "x-kubernetes-preserve-unknown-fields",
     "x-kubernetes-list-type",
     "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
     "x-kubernetes-validations",
     "required",
     "additionalProperties",

@@ -1,4 +1,4 @@
-"""ApisixClusterConfig → the global rule and the address of the gateway cluster with the same name.
+"""ApisixClusterConfig → the global rule, the plugin metadata and the address of the gateway cluster with the same name.
 
 The rule contains the monitoring plugins. An ApisixGlobalRule applies to every cluster, so a plugin that one enables is
 not repeated here. `wiring.clusters` applies the address.
@@ -13,7 +13,7 @@ from apisix_ingress.model.admin_address import (
     AdminAddress,
     check_admin_url,
 )
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import JsonObject, mapping_in
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.records import Record
@@ -24,17 +24,19 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import NOTHING, Outcome
 from translation.global_rule import contested, plugin_owner
+from translation.plugin_metadata import metadata_records
 from translation.plugins.configs import Plugins
 
 
 def translate_cluster_config(obj: CustomObject, view: View, options: Options) -> Outcome:
-    """Return the global rule of an ApisixClusterConfig, if a plugin is enabled and a cluster has its name."""
+    """Return the global rule, if a plugin is enabled, and the plugin metadata of the cluster with this name."""
     name = obj.meta.name
     if name not in options.clusters:
         return NOTHING
     draft = Builder(obj.meta, view, options)
     record_id = view.record_id("global_rules", name)
     draft.protect("global_rules", names=frozenset({name}))
+    draft.protect("plugin_metadata", ids=frozenset(mapping_in(obj.spec.get("pluginMetadata"))))
     try:
         spec = parse_spec(ApisixClusterConfigSpec, obj.spec)
     except SpecError as error:
@@ -46,6 +48,8 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
     if plugins:
         body: JsonObject = {"id": record_id, "plugins": plugins}
         draft.add(Record(RecordKey("global_rules", record_id), name, body, clusters=frozenset({name})))
+    for record in metadata_records(draft, spec.plugin_metadata, frozenset({name})):
+        draft.add(record)
     return draft.finish()
 
 

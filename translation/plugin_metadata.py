@@ -1,19 +1,19 @@
-"""The ConfigMap with plugin metadata → plugin metadata records (v1-behaviour.md §2.11).
+"""The ConfigMap with plugin metadata, or a field with it → plugin metadata records (v1-behaviour.md §2.11).
 
-Its `config.yaml` is a list of gateway clusters, each with plugins and their metadata. The id of a record is the name of
-the plugin; the gateway adds it to the body.
+The `config.yaml` of the ConfigMap is a list of gateway clusters, each with plugins and their metadata. The id of a
+record is the name of the plugin; the gateway adds it to the body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from apisix_ingress.model.formats.patterns import TextPattern
+from apisix_ingress.model.formats.patterns import TextPattern, ValuePattern
 from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.objects import ConfigMap
@@ -31,6 +31,7 @@ _DEEPEST = 100
 
 _PATH = f"data[{DATA_KEY}]"
 _ID = r"[a-zA-Z0-9_.-]{1,64}"
+_FULL_ID = ValuePattern(_ID)
 _NAMED = TextPattern(rf"\bname[\"']?\s*:\s*[\"']?({_ID})")
 
 
@@ -69,6 +70,17 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> O
     for record in _records(draft, _wanted(draft, _parse(draft, text), options.clusters)):
         draft.add(record)
     return draft.finish()
+
+
+def metadata_records(
+    scope: Context, metadata: Mapping[str, JsonObject], clusters: frozenset[str] | None = None
+) -> Iterator[Record]:
+    """Yield the plugin metadata in `spec.pluginMetadata` of a custom resource; invalid names are reported."""
+    for plugin, body in metadata.items():
+        if _FULL_ID.fits(plugin):
+            yield Record(RecordKey("plugin_metadata", plugin), plugin, body, clusters=clusters)
+        else:
+            scope.error("InvalidSpec", f"spec.pluginMetadata.{plugin}", "is not the name of a plugin; correct it")
 
 
 def _parse(scope: Context, text: str) -> tuple[_Cluster, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 
@@ -49,3 +49,10 @@ class ApisixClusterConfigSpec(Spec):
 
     monitoring: Monitoring | None = Field(default=None, description="Metrics and traces.")
     admin: Admin | None = Field(default=None, description="Admin API of the cluster.")
+    plugin_metadata: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="Name of a plugin → its metadata.",
+        repr=False,
+        # Server-side apply would write null in place of a mapping from which it removes the last field.
+        json_schema_extra={"x-kubernetes-map-type": "atomic"},
+    )

@@ -164,6 +164,7 @@ GOOD = [
                 "skywalking": {"enable": True, "sampleRatio": 0.00001},
             },
             "admin": {"baseURL": "http://a:9180/apisix/admin", "adminKey": "k", "clientTimeout": "5s"},
+            "pluginMetadata": {"http-logger": {"log_format": {"host": "$host"}}},
         },
     ),
     Case("an empty set of plugins", "ApisixPluginConfig", {"plugins": []}),

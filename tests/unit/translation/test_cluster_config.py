@@ -65,6 +65,27 @@ def test_a_broken_spec_keeps_the_published_records() -> None:
     ]
 
 
+def metadata(**plugins: Any) -> JsonObject:
+    return make("ApisixClusterConfig", "default", namespace="", spec={"pluginMetadata": plugins})
+
+
+def test_metadata_of_plugins_goes_to_the_cluster_with_its_name() -> None:
+    got = translate(world(metadata(csrf={"key": "x"})))
+    (record,) = records_of(got)
+    assert (str(record.key), record.body) == ("plugin_metadata/csrf", {"key": "x"})
+    assert record.clusters == frozenset({"default"})
+
+
+@pytest.mark.parametrize(("name", "body"), [("a/b", {}), ("", {}), ("gzip", 1)])
+def test_invalid_metadata_keeps_all_records_of_the_gateway(name: str, body: object) -> None:
+    got = translate(world(metadata(**{name: body}, csrf={})))
+    assert records_of(got) == ()
+    assert [(hold.kind, hold.ids) for hold in protected_by(got)][1:] == [("plugin_metadata", frozenset({name, "csrf"}))]
+    assert [(problem.code, problem.path) for problem in got.problems] == [
+        ("InvalidSpec", f"spec.pluginMetadata.{name}")
+    ]
+
+
 PUBLISHED = "edd1c9f034335f136f87ad84b625c8f1"
 URL = "http://apisix:9180/apisix/admin"
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.ip_address import is_ip
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
 from crds import SpecError
 from crds.gateway.gateways import GatewaySpec
@@ -21,11 +20,12 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import NOTHING, Outcome, Published
 from translation.gateway.parsing import spec_of
+from translation.plugin_metadata import metadata_records
 from translation.plugins.configs import translate_plugins
 from translation.published_addresses import proxy_addresses
 from translation.targets import InvalidTarget, cluster_of, is_used, target_in
 
-_WITHOUT_PROVIDER = "use an ApisixGlobalRule and kubernetes.plugin_metadata of the configuration instead"
+_WITHOUT_PROVIDER = "use an ApisixGlobalRule and spec.pluginMetadata of an ApisixClusterConfig instead"
 _GROUP, _KIND = "apisix.apache.org", "GatewayProxy"
 
 
@@ -81,8 +81,8 @@ def translate_gateway_proxy(obj: CustomObject, view: View, options: Options) -> 
     if found := translate_plugins(draft, plugins, "spec.plugins"):
         record_id = view.record_id("global_rules", name)
         draft.record("global_rules", name, {"id": record_id, "plugins": found})
-    for plugin, metadata in spec.plugin_metadata.items():
-        draft.add(Record(RecordKey("plugin_metadata", plugin), plugin, metadata))
+    for record in metadata_records(draft, spec.plugin_metadata):
+        draft.add(record)
     outcome = draft.finish()
     if not isinstance(outcome, Published):
         return outcome

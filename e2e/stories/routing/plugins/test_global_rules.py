@@ -1,6 +1,7 @@
 """Stories of settings for a whole gateway: global rules, monitoring and plugin metadata, which have no labels."""
 
 import json
+import operator
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -195,6 +196,20 @@ def test_plugin_metadata_follows_its_config_map(harness: LedgerHarness) -> None:
     assert harness.metadata() == want
     stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
     wait_until(harness.metadata, lambda got: got == {}, "none")
+
+
+def test_plugin_metadata_follows_a_cluster_config_while_the_controller_runs(harness: LedgerHarness) -> None:
+    stage, by_hand = harness.stage, {"datadog": {"port": 8125}}
+    stage.gateway.put("/plugin_metadata/datadog", by_hand["datadog"])
+    harness.start()
+    first = {"http-logger": {"log_format": {"host": "$host"}}, "csrf": {"key": "x"}}
+    second = {"http-logger": {"log_format": {"host": "$hostname"}}}
+    try:
+        for plugins in (first, second, {}):
+            stage.api.apply(custom("ApisixClusterConfig", harness.cluster, pluginMetadata=plugins))
+            wait_until(harness.metadata, partial(operator.eq, plugins | by_hand), "the metadata")
+    finally:
+        stage.api.delete("ApisixClusterConfig", harness.cluster)
 
 
 def test_a_restart_writes_nothing_and_foreign_records_survive(harness: LedgerHarness) -> None:

@@ -76,7 +76,11 @@ SEEDS = (
         "ApisixClusterConfig",
         "default",
         namespace="",
-        spec={"monitoring": {"skywalking": {"enable": True, "sampleRatio": 0.5}}, "admin": {"baseURL": "http://a:1"}},
+        spec={
+            "monitoring": {"skywalking": {"enable": True, "sampleRatio": 0.5}},
+            "admin": {"baseURL": "http://a:1"},
+            "pluginMetadata": {"p": {}},
+        },
     ),
     make("ApisixPluginConfig", "pc", spec={"plugins": [{"name": "p", "secretRef": "secret"}]}),
     ingress(
