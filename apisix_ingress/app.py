@@ -336,6 +336,7 @@ class Controller:
         state, source = self.state, self.state.source
         source.ledger.renew()
         self.adoptions.renew()
+        self.history.leading()
         state.standby.forget()
         try:
             async with asyncio.TaskGroup() as writers:

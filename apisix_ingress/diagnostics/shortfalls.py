@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
+from apisix_ingress.model.formats.certificates import read_chain
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import Service
 from apisix_ingress.model.problem import Problem
@@ -34,6 +36,10 @@ class Shortfalls:
         report = self._world.reports.get(owner)
         return next((each for each in report.problems if each.code == EXPIRED), None) if report else None
 
+    def expired_at(self, owner: ObjectKey) -> datetime | None:
+        """Return when the first certificate of an object ended, or will end; None if it has none."""
+        return min((end for each in self.records(owner).values() for end in _ends(each)), default=None)
+
     def records(self, owner: ObjectKey) -> dict[RecordKey, Record]:
         """Return the records of an object, or for an Ingress of ingress-nginx those of its hosts that it has."""
         return dict(self._world.desired.of_owner(owner)) or self._host_records.of(owner)
@@ -46,6 +52,11 @@ class Shortfalls:
             record = desired.of_owner(owners[0]).get(key) if owners else None
             if record is not None and is_empty(record) and exists(self._world, owners[0]):
                 yield key
+
+
+def _ends(record: Record) -> Iterator[datetime]:
+    if record.key.kind == "ssls":
+        yield read_chain(str(record.body["cert"]).encode())[0].not_valid_after_utc
 
 
 def is_empty(record: Record) -> bool:

@@ -69,8 +69,9 @@ def explain(
     others = sorted(choice.missed, key=lambda found: (not fits_host(found.route, request.host), found.route.id))
     asked, asked_more = claims(claimants, request.host, request.path)
     response = response_of(request, choice, records)
-    if response is NO_HANDSHAKE and (why := (missing or {}).get(_server_name(request))):
-        response = replace(response, cause=f"{response.cause}. {why}")
+    lost = (missing or {}).get(_server_name(request), "") if request.scheme == "https" else ""
+    if response is NO_HANDSHAKE and lost:
+        response = replace(response, cause=f"{response.cause}. {lost}")
     if tied := _tied(choice):
         response = replace(response, depends_on=(*response.depends_on, f"the order of equal routes: {', '.join(tied)}"))
     route = _route(winner, records, owner_of) if winner else None
@@ -98,7 +99,8 @@ def explain(
     if request.host and not asked and not any(fits_host(each, request.host) for each in routes):
         document["similar_hosts"] = similar_hosts(request.host, routes)
     if request.scheme == "https":
-        document["certificate"] = _certificate(request, records, owner_of, now)
+        found = _certificate(request, records, owner_of, now)
+        document["certificate"] = {**found, "missing": lost} if found is not None else None
     return document
 
 

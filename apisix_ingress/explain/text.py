@@ -53,6 +53,8 @@ def _certificate_lines(found: JsonObject | None) -> Iterator[str]:
         return
     client_part = ", and clients must present one" if found["client_certificate"] else ""
     yield f"  certificate {found['id']}{_of(found)} ({', '.join(found['snis'])}){client_part}"
+    if lost := found.get("missing"):
+        yield f"  the certificate for this host is missing: {lost}"
     if invalid := found.get("invalid"):
         yield f"  clients reject the certificate: {invalid}"
 

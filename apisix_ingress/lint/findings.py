@@ -12,7 +12,7 @@ from apisix_ingress.kube.manifests.loader import LARGEST_FILE, STDIN_NAME, LoadR
 from apisix_ingress.kube.manifests.locations import START, Locations
 from apisix_ingress.lint.assumed import NOTHING, Assumed
 from apisix_ingress.lint.plugins import PluginRules
-from apisix_ingress.lint.rules import for_nginx, never_matching, nginx_certificates, useless, watched
+from apisix_ingress.lint.rules import for_nginx, never_matching, useless, watched
 from apisix_ingress.lint.structure import structure_problems
 from apisix_ingress.lint.unchecked import NOT_CHECKED, unchecked
 from apisix_ingress.model.formats.safe_yaml import Position
@@ -108,7 +108,6 @@ def find(
     problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, others)]
     problems += [] if plugins is None else plugins.problems(objects.values(), outcome, options)
     problems += never_matching(objects, outcome)
-    problems += nginx_certificates(objects.values(), outcome.world.view(), options)
     problems += structure_problems(objects.values(), problems)
     judged = [_judged(objects[owner], problem, assumed) for owner, problem in problems if owner in objects]
     notes = unchecked(objects, outcome, options, assumed)

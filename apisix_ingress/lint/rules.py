@@ -17,9 +17,7 @@ from apisix_ingress.state.view import View
 from apisix_ingress.webhook.checks.ignored_annotations import TrackedAnnotations, useless_annotations
 from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, in_scope
-from translation.nginx.classes import is_served, why_not_as_nginx
-from translation.nginx.missing_objects import missing_certificates
-from translation.nginx.parsing import parsed
+from translation.nginx.classes import why_not_as_nginx
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
@@ -62,18 +60,6 @@ def for_nginx(objects: Iterable[KubeObject], view: View, options: Options) -> fr
         and not class_is_ours(item, view, options)
         and why_not_as_nginx(item, view, options) is not None
     )
-
-
-def nginx_certificates(
-    objects: Iterable[KubeObject], view: View, options: Options
-) -> Iterator[tuple[ObjectKey, Problem]]:
-    """Yield the Secrets of certificates that do not exist, of Ingresses that are served as by ingress-nginx."""
-    nginx = options.nginx
-    for item in objects if nginx else ():
-        if nginx and isinstance(item, CustomObject) and is_served(item, view, options, nginx):
-            spec = parsed(item, view, options, nginx).spec
-            found = missing_certificates(item.meta.namespace, spec, view) if spec else ()
-            yield from ((item.meta.key, problem) for problem in found)
 
 
 def ingress_problems(item: CustomObject) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from typing import Any
 from apisix_ingress.diagnostics.claimants import candidates, claimant
 from apisix_ingress.diagnostics.wanted_certificates import missing_texts
 from apisix_ingress.errors import UsageError
-from apisix_ingress.explain.answer import CLOSED, Claimant, Unapplied
+from apisix_ingress.explain.answer import CLOSED, Claimant, Unapplied, unread
 from apisix_ingress.explain.report import explain, of_clusters
 from apisix_ingress.explain.request import ProbeRequest, parse_request
 from apisix_ingress.explain.response import Records
@@ -35,6 +35,9 @@ _WORDS = {
     "rejected": "cluster {} rejected it",
     "unreachable": "cluster {} is not reachable",
 }
+
+
+_UNREAD = "It has not responded since this replica began to lead, so its records are not known"
 
 
 class Busy(Exception):
@@ -153,7 +156,8 @@ async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapsho
         if (found := claimant(facts.world, facts.options, key)) is not None
     ]
     known = _Known(records, unapplied, asking, _unverified(facts, cluster), facts.clock.now())
-    return await asyncio.to_thread(_explain, request, snapshot, known)
+    document = await asyncio.to_thread(_explain, request, snapshot, known)
+    return {**document, "answer": unread(known.unverified)} if _is_unread(facts, cluster) else document
 
 
 def _earlier(facts: PageInputs, cluster: str, key: RecordKey) -> FrozenJson | None:
@@ -163,12 +167,20 @@ def _earlier(facts: PageInputs, cluster: str, key: RecordKey) -> FrozenJson | No
 def _unverified(facts: PageInputs, cluster: str) -> str:
     """Return why it is not known what a gateway cluster serves; empty if it is."""
     outage = next((facts.outage(each) for each in facts.clusters if each.name == cluster), None)
-    return f"gateway cluster {cluster} is {outage.headline}. {SERVES_LAST}" if outage is not None else ""
+    if outage is None:
+        return ""
+    more = _UNREAD if _is_unread(facts, cluster) else SERVES_LAST
+    return f"gateway cluster {cluster} is {outage.headline}. {more}"
+
+
+def _is_unread(facts: PageInputs, cluster: str) -> bool:
+    """Return whether a gateway cluster does not respond, and never has since this replica leads."""
+    return any(facts.outage(each) and not each.taken_over for each in facts.clusters if each.name == cluster)
 
 
 def _missing(facts: PageInputs, cluster: str, entry: Entry, state: RecordState) -> Unapplied | None:
     """Return the records that a gateway does not have in the desired version; uncompared ones count as applied."""
-    if state.kind in ("applied", "unknown"):
+    if state.kind in ("applied", "unknown") or _is_unread(facts, cluster):
         return None
     has_earlier = any(each.holds(entry.key) for each in facts.clusters if each.name == cluster)
     reason = f"{_WORDS[state.kind].format(cluster)}{_because(state)}"

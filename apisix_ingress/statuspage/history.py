@@ -120,6 +120,10 @@ class History(SyncObserver):
             self.revision += 1
         self._standing = standing
 
+    def leading(self) -> None:
+        """Record the start of a term: from now on, this process knows what changes."""
+        self.began = self._clock.now()
+
     def changes(self) -> Iterator[RecordChange]:
         """Yield the latest change of each record, the newest first."""
         return reversed(self._changes.values())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
-from apisix_ingress.gateway.sync.observer import Outage
+from apisix_ingress.gateway.sync.observer import HEADLINES, Outage, OutageReason
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
@@ -74,6 +75,21 @@ class ControllerInfo(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ShownOutage:
+    """An outage as the page shows it; `since` is None if it is not known."""
+
+    reason: OutageReason
+    cause: str
+    since: datetime | None
+
+    @property
+    def headline(self) -> str:
+        """The outage in one line."""
+        since = f" since {self.since:%Y-%m-%dT%H:%M:%SZ}" if self.since is not None else ""
+        return f"{HEADLINES[self.reason]}{since}: {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
 class PageInputs:
     """The inputs of the page.
 
@@ -103,6 +119,10 @@ class PageInputs:
         self.journal.stands((self.controller.leads, *(cluster.taken_over for cluster in self.clusters)))
         return self.journal.revision
 
-    def outage(self, cluster: PageCluster) -> Outage | None:
-        """Return the outage of a cluster; None without one, or if this replica does not lead."""
-        return cluster.outage if self.controller.leads else None
+    def outage(self, cluster: PageCluster) -> ShownOutage | None:
+        """Return the outage of a cluster; None without one, or if this replica does not lead.
+
+        It has no time if this replica has never read the cluster as leader: the outage may be older than the term.
+        """
+        found = cluster.outage if self.controller.leads else None
+        return ShownOutage(found.reason, found.cause, found.since if cluster.taken_over else None) if found else None

@@ -18,7 +18,7 @@ from translation.core.outcome import Outcome
 from translation.ingress_spec import parse_ingress
 from translation.nginx.effects.balancing.canaries import without_main
 from translation.nginx.effects.protection.required_objects import closings
-from translation.nginx.missing_objects import missing_backends
+from translation.nginx.missing_objects import missing_backends, missing_certificates
 from translation.nginx.options import NginxOptions
 from translation.nginx.parsing import bad_pattern, bad_wildcard, values_of
 from translation.nginx.sources import Source, read_config, source_of, sources_of_service, why_refused
@@ -58,7 +58,8 @@ def judge_ingress(
         builder.degrade(REFUSED, path, message)
     if shows_others and (source := source_of(item, view, options, nginx)):
         _unusable_objects(source, builder, nginx)
-        for each in missing_backends(item.meta.namespace, source.spec, view, is_canary=source.canary):
+        missing = missing_backends(item.meta.namespace, source.spec, view, is_canary=source.canary)
+        for each in (*missing, *missing_certificates(item.meta.namespace, source.spec, view)):
             builder.degrade(each.code, each.path, each.message)
         for why in without_main(source, builder, nginx):
             builder.degrade(REFUSED, annotation_path(nginx, "canary"), why)

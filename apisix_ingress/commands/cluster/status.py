@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import Annotated
@@ -22,8 +23,10 @@ from apisix_ingress.commands.common.setup import Step, print_painted
 from apisix_ingress.diagnostics.collect.cluster_state import api_server, look
 from apisix_ingress.diagnostics.collect.running_controller import read_status
 from apisix_ingress.diagnostics.object_names import find_kind
-from apisix_ingress.diagnostics.reports.status import Filter, status_document
+from apisix_ingress.diagnostics.reports.status import NO_TIMES, Filter, status_document
 from apisix_ingress.diagnostics.reports.status_table import status_lines
+from apisix_ingress.errors import KubeError
+from apisix_ingress.kube.status.event_times import failing_since
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
@@ -85,7 +88,10 @@ def _of_cluster(connection: Connection, only: Filter) -> JsonObject:
 
     async def see(step: Step) -> JsonObject:
         async with api_server(settings) as api:
-            return status_document(await look(api, settings, step=step), only)
+            seen, times = await look(api, settings, step=step), NO_TIMES
+            with contextlib.suppress(KubeError):
+                times = await failing_since(api, settings.kubernetes.watch_namespaces or ("",))
+            return status_document(seen, only, times)
 
     return connection.run(see)
 

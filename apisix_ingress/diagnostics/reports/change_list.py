@@ -32,8 +32,8 @@ def change_lines(document: JsonObject, now: datetime) -> Iterator[tuple[str, str
     for each in found:
         name = f" ({each['name']})" if each["name"] else ""
         whose = f" of {text_of(each['object'])}" if each["object"] else ""
-        times = f", {each['times']} times" if each["times"] > 1 else ""
+        times = f", the last of {each['times']} changes" if each["times"] > 1 else ""
         what = f"{each['change']} {each['record']}{name}{whose} in cluster {each['cluster']}{times}"
         yield f"{age(each['at'], now)} ago: {what}", _COLOURS.get(each["change"], "")
         yield from ((f"  {word}", "") for word in each["words"])
-    yield f"The leader started {age(document['began'], now)} ago. {document['note']}".rstrip(), ""
+    yield f"The leader has led for {age(document['began'], now)}. {document['note']}".rstrip(), ""

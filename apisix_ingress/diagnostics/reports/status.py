@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from types import MappingProxyType
 
 from apisix_ingress import __version__
 from apisix_ingress.diagnostics.collect.cluster_state import ClusterState
 from apisix_ingress.diagnostics.collect.gateway_state import SeenGateway
 from apisix_ingress.diagnostics.collect.leader import SeenLease
 from apisix_ingress.diagnostics.empty_state import NO_HINT, Hint, empty_state
-from apisix_ingress.diagnostics.shortfalls import Shortfalls
+from apisix_ingress.diagnostics.shortfalls import EXPIRED, NO_ENDPOINTS, Shortfalls
 from apisix_ingress.kube.status.condition_list import of_type
+from apisix_ingress.kube.status.event_times import Failure
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition, is_away
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -21,6 +23,8 @@ from apisix_ingress.model.kinds.table import has_condition
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.states import OBJECT_STATUSES, ObjectStatus
 from providers.status.conditions import AWAY_REASON, REJECTED_REASON
+
+NO_TIMES: Mapping[Failure, datetime] = MappingProxyType({})
 
 NO_MATCH = Hint("No served object has this namespace and kind; omit --namespace and --kind to see all of them.")
 
@@ -64,13 +68,16 @@ class Filter:
         return self.namespace in ("", key.namespace) and (not self.kinds or key.kind in self.kinds)
 
 
-def status_document(look: ClusterState, only: Filter = Filter()) -> JsonObject:
-    """Return the whole status."""
+def status_document(
+    look: ClusterState, only: Filter = Filter(), announced: Mapping[Failure, datetime] = NO_TIMES
+) -> JsonObject:
+    """Return the whole status; `announced` is since when Ingresses fail according to Events."""
     items = (item for item in look.inventory.ours() if only.takes(item.meta.key))
     unread = look.inventory.unread
     short = Shortfalls(look.inventory.world)
+    states = {item.meta.key: short_of(short, item.meta.key, wellness(item, look)) for item in items}
     return compose(
-        {item.meta.key: short_of(short, item.meta.key, wellness(item, look)) for item in items},
+        {key: _timed(look, short, key, found, announced) for key, found in states.items()},
         [_cluster(gateway, look.at) for gateway in look.gateways],
         only,
         controller=look.settings.kubernetes.controller_name,
@@ -145,8 +152,26 @@ def with_reason(stored: Wellness, computed: Wellness) -> Wellness:
 
 def short_of(short: Shortfalls, key: ObjectKey, found: Wellness) -> Wellness:
     """Return the state of an object, failed if its requests fail although every gateway has its records."""
-    problem = short.of(key) if found.state == "ok" else None
-    return found if problem is None else Wellness("failed", problem.code, problem.message)
+    problem = short.of(key) if found.state in ("ok", "waiting") else None
+    if problem is None:
+        return found
+    ended = short.expired_at(key) if problem.code == EXPIRED else None
+    return Wellness("failed", problem.code, problem.message, f"{ended:%Y-%m-%dT%H:%M:%SZ}" if ended else "")
+
+
+def _timed(
+    look: ClusterState, short: Shortfalls, key: ObjectKey, found: Wellness, announced: Mapping[Failure, datetime]
+) -> Wellness:
+    """Return the state of an object with its time; gateways know since when an upstream has no nodes."""
+    if found.state == "ok" or found.since:
+        return found
+    since = announced.get((key, found.reason))
+    if found.reason == NO_ENDPOINTS:
+        listed = (each.listing.owned for each in look.gateways if each.listing is not None)
+        idle = [*short.idle_upstreams(key)]
+        written = (there[each].updated for there in listed for each in idle if each in there and there[each].updated)
+        since = datetime.fromtimestamp(first, UTC) if (first := min(written, default=0)) else None
+    return replace(found, since=f"{since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else "")
 
 
 def stored_wellness(item: CustomObject) -> Wellness:

@@ -117,7 +117,7 @@ def _without(these: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    return "none" if value is None else _cut(str(value))
+    return "none" if value is None else _cut(value if isinstance(value, str) else orjson.dumps(value).decode())
 
 
 def _cut(text: str) -> str:

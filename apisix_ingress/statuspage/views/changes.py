@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import takewhile
 
 from apisix_ingress.model.json import JsonObject
@@ -24,10 +25,17 @@ def changes(facts: PageInputs, snapshot: Snapshot, query: str, page: int) -> Jso
     return {
         "query": query,
         "began": rfc3339(facts.journal.began),
-        "note": EARLIER,
+        "note": " ".join((EARLIER, *_unread(facts))),
         **paging(len(found), page),
         "items": list(page_of(found, page)),
     }
+
+
+def _unread(facts: PageInputs) -> Iterator[str]:
+    """Yield which gateway clusters could not be asked for earlier changes."""
+    names = [each.name for each in facts.clusters if not each.taken_over and facts.controller.leads]
+    if names:
+        yield f"Changes in gateway cluster {', '.join(names)} are missing, because it has not been read yet."
 
 
 def recent_changes(facts: PageInputs) -> list[RecordChange]:

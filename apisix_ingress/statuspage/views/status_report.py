@@ -63,7 +63,9 @@ def _state(
     if not facts.controller.leads and not conditions.is_broken(key):
         return Wellness("pending", "NotLeader", FOLLOWER)
     found = short_of(short, key, computed_wellness(conditions.of(key)))
-    since = rfc3339(_since(facts, snapshot, short, key, found.reason)) if found.state != "ok" else ""
+    if found.state == "ok":
+        return found
+    since = found.since or rfc3339(_since(facts, snapshot, short, key, found.reason))
     return Wellness(found.state, found.reason, clean(found.message), since)
 
 

@@ -84,8 +84,8 @@ async def test_an_unknown_host_is_reported_with_the_most_similar_one(cli: Cli, p
 async def test_changes_name_the_record_and_its_object(cli: Cli, page: PageHarness) -> None:
     first, note = (await cli.beside("changes", "--url", page.url)).stdout.splitlines()
     assert first == "nothing changed in the last hour"
-    assert note.startswith("The leader started ")
-    assert note.endswith(f" ago. {EARLIER}")
+    assert note.startswith("The leader has led for ")
+    assert note.endswith(f". {EARLIER}")
     key = page.record("routes", "default_web_rule")
     page.journal.written("default", key, "created", "", "ok")
     got = await cli.beside("changes", "ApisixRoute", "--url", page.url)

@@ -7,6 +7,7 @@ import pytest
 
 from apisix_ingress.diagnostics.collect import inventory as inventories
 from apisix_ingress.errors import KubeTimeout
+from apisix_ingress.kube.status.events import COMPONENT, FAILED_EVENT
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_GROUP
 from apisix_ingress.model.kinds.table import RESOURCES
 from tests.canary import marked
@@ -37,6 +38,24 @@ async def test_status_prints_tables_and_supports_filters(harness: SurveyHarness)
         ["ApisixRoute", "default/broken", "failed", "ServiceNotFound"],
         ["ApisixRoute", "default/web", "ok", "ResourcesSynced"],
     ]
+
+
+async def test_status_knows_since_when_an_ingress_fails_from_its_event(harness: SurveyHarness) -> None:
+    await harness.fill()
+    backend = {"service": {"name": "gone", "port": {"number": 80}}}
+    rule = {"host": "lost.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    meta = {"name": "lost", "namespace": "default"}
+    kind = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}
+    harness.server.put({**kind, "metadata": meta, "spec": {"ingressClassName": "apisix", "rules": [rule]}})
+    event = {"reason": "ServiceNotFound", "message": f"{FAILED_EVENT}x", "reportingComponent": COMPONENT}
+    about = {"kind": "Ingress", "namespace": "default", "name": "lost"}
+    times = {"firstTimestamp": "2026-11-22T08:55:30Z", "lastTimestamp": "2026-11-22T09:00:00Z"}
+    named = {**meta, "name": "lost.1"}
+    harness.server.put(
+        {"apiVersion": "v1", "kind": "Event", "metadata": named, "involvedObject": about, **event, **times}
+    )
+    _, got = await harness.ask("status", "--kind", "Ingress")
+    assert [(each["reason"], each["since"]) for each in got["items"]] == [("ServiceNotFound", "2026-11-22T08:55:30Z")]
 
 
 async def test_status_watches_only_as_text(harness: SurveyHarness) -> None:

@@ -13,9 +13,9 @@ Records = dict[str, dict[str, Any]]
 NODES = [{"host": "10.0.0.1", "port": 80, "weight": 3}, {"host": "fd00::1", "port": 80, "weight": 1}]
 
 
-def ask(url: str, records: Records) -> dict[str, Any]:
+def ask(url: str, records: Records, **fields: Any) -> dict[str, Any]:
     keyed = {RecordKey(*path.split("/")): {"id": path.split("/")[1], **body} for path, body in records.items()}  # type: ignore[arg-type]
-    return explain(parse_request(url), keyed, lambda key: f"ApisixRoute default/{key.id}")
+    return explain(parse_request(url), keyed, lambda key: f"ApisixRoute default/{key.id}", **fields)
 
 
 def test_explain_shows_a_route_with_its_plugins_and_nodes() -> None:
@@ -91,6 +91,15 @@ def test_name_below_a_wildcard_with_more_labels_has_no_certificate() -> None:
 
     assert got["certificate"] is None
     assert got["answer"]["summary"] == "the TLS handshake fails: no certificate has this name"
+
+
+def test_a_missing_certificate_is_reported_although_clients_get_another_one() -> None:
+    missing = {"a.org": "ApisixTls default/a names one: Secret default/gone does not exist"}
+    got = ask("https://a.org/", {"routes/r": {"uri": "/*"}, "ssls/star": {"sni": "*"}}, missing=missing)
+
+    assert got["certificate"]["missing"] == missing["a.org"]
+    assert f"  the certificate for this host is missing: {missing['a.org']}" in list(lines(got))
+    assert ask("https://b.a.org/", {"ssls/star": {"sni": "*"}}, missing=missing)["certificate"]["missing"] == ""
 
 
 def test_missing_certificate_is_reported() -> None:

@@ -63,4 +63,10 @@ async def test_what_a_gateway_that_does_not_respond_answers_is_not_claimed() -> 
     harness = make_harness(service(), ENDPOINTS, route(rule()), clusters=[ScriptedCluster(outage=outage)])
     found = await gather(harness.facts)
     got = await Explainer().answer(Question("any.example.org/a"), harness.facts, found, ["default"])
+    harness.clusters[0].taken_over = False
+    unread = await Explainer().answer(Question("any.example.org/a"), harness.facts, found, ["default"])
+    assert unread["answer"]["summary"] == (
+        "unknown: gateway cluster default is not reachable: refused. "
+        "It has not responded since this replica began to lead, so its records are not known"
+    )
     assert got["answer"]["summary"].startswith("unknown; with the last known records of the gateway, answered by route")

@@ -129,7 +129,7 @@ async def test_only_the_first_refused_records_are_listed_and_the_others_counted(
 
 
 async def test_an_unreachable_cluster_shows_the_reason_and_the_other_is_unaffected() -> None:
-    down = ScriptedCluster("down", taken_over=False, outage=AWAY)
+    down = ScriptedCluster("down", outage=AWAY)
     async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as harness:
         up, reported = (await harness.data("overview"))["clusters"]
         assert (up["state"], up["reason"], up["version"]) == ("in sync", "", "APISIX/3.17.0")
@@ -138,6 +138,10 @@ async def test_an_unreachable_cluster_shows_the_reason_and_the_other_is_unaffect
         shown = (await harness.ask("/status")).text
         assert "Not reachable since" in shown
         assert "10.0.0.9:9180: Connection refused" in shown
+        down.taken_over = False  # a new leader, which has never reached it: the outage may be older than its term
+        unknown = (await harness.data("overview"))["clusters"][1]
+        assert (unknown["headline"], unknown["since"]) == ("Not reachable", "")
+        assert "Not reachable:" in (await harness.ask("/status")).text
 
 
 async def test_outage_that_a_former_leader_saw_is_not_reported() -> None:

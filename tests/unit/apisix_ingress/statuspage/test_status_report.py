@@ -13,7 +13,7 @@ from apisix_ingress.explain.text import lines
 from apisix_ingress.gateway.sync.observer import Outage, RecordState
 from apisix_ingress.model.records import Record
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
-from tests.unit.translation.objects import make, rule, service, slice_of
+from tests.unit.translation.objects import make, pem, rule, secret, service, slice_of
 
 AWAY = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, 8, 55, 30, tzinfo=UTC))
 
@@ -50,7 +50,7 @@ async def test_objects_are_filtered_by_namespace_and_kind_and_listed_all_on_requ
 
 
 async def test_an_unreachable_cluster_is_named_with_its_cause_and_its_objects_wait() -> None:
-    harness = stage(ScriptedCluster("down", taken_over=False, outage=AWAY))
+    harness = stage(ScriptedCluster("down", outage=AWAY))
     for key in harness.world.desired.records("down"):
         harness.clusters[0].states[key] = RecordState("unreachable", "no response", is_away=True)
     async with served(harness):
@@ -114,6 +114,21 @@ async def test_an_object_whose_service_has_no_ready_pod_fails_with_the_time_when
     want = "Service default/web has no ready Pod, so its requests get the response 503"
     assert (item["object"]["kind"], item["state"], item["message"]) == ("ApisixRoute", "failed", want)
     assert (item["reason"], item["since"]) == ("NoEndpoints", harness.journal.began.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+async def test_an_object_that_waits_for_a_gateway_fails_if_its_requests_fail_elsewhere() -> None:
+    pair = pem()
+    cert = secret("cert", **{"tls.crt": pair.certificate, "tls.key": pair.key})
+    of_cert = {"hosts": ["a.example.com"], "secret": {"name": "cert", "namespace": "default"}}
+    harness = make_harness(service(), route("web"), cert, make("ApisixTls", "old", spec=of_cert))
+    for key in harness.world.desired.records("default"):
+        harness.clusters[0].states[key] = RecordState("unreachable", "no response", is_away=True)
+    async with served(harness):
+        got = (await read_status(harness.url, Filter()))["items"]
+    assert [(each["object"]["name"], each["state"], each["reason"], each["since"]) for each in got] == [
+        ("web", "failed", "NoEndpoints", ""),
+        ("old", "failed", "CertificateExpired", "2020-01-02T00:00:00Z"),
+    ]
 
 
 async def test_an_address_without_a_controller_is_an_error_that_says_what_to_check() -> None:

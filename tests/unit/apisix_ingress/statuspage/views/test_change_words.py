@@ -45,6 +45,7 @@ def words(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         ),
         ({"priority": 1}, {"priority": 10, "vars": [["a", "==", "b"]]}, ["priority 1 → 10", "conditions changed"]),
         ({"status": 1}, {}, ["status 1 → none"]),
+        ({"enable_websocket": True}, {}, ["enable_websocket true → none"]),
         ({"name": "a", "desc": "b"}, {"name": "c", "desc": "d"}, []),
     ],
 )

@@ -203,6 +203,18 @@ async def test_changes_of_the_last_hour_name_their_objects_even_of_deleted_recor
     assert "1 record changed in the last hour" in page
 
 
+async def test_changes_count_from_the_start_of_the_term_and_name_clusters_that_were_not_read() -> None:
+    clusters = [ScriptedCluster("up"), ScriptedCluster("down", taken_over=False)]
+    harness = make_harness(service(), ENDPOINTS, shop(), clusters=clusters)
+    harness.journal.began -= timedelta(hours=1)
+    before = harness.journal.began
+    harness.journal.leading()
+    async with served(harness):
+        found = await harness.data("changes")
+    assert found["began"] == rfc3339(harness.journal.began) > rfc3339(before)
+    assert found["note"].endswith(" Changes in gateway cluster down are missing, because it has not been read yet.")
+
+
 async def test_search_finds_every_sort_of_thing() -> None:
     lost = shop("lost", "shop.example.org", "/c", backends=[{"serviceName": "gone", "servicePort": 80}])
     async with served(make_harness(service(), ENDPOINTS, shop(), lost)) as harness:

@@ -188,6 +188,15 @@ def test_a_canary_reports_that_no_other_ingress_has_its_host_and_path(
     assert problems(SERVICE, *others, canary) == want
 
 
+def test_an_ingress_reports_the_secret_of_a_certificate_that_does_not_exist() -> None:
+    secured = ingress("web", ("/", "Prefix"))
+    secured["spec"]["tls"] = [{"hosts": ["shop.test"], "secretName": "gone"}]
+
+    effect = "Until then, clients get the default certificate, as with ingress-nginx"
+    message = f"Secret shop/gone does not exist; create it or correct the name. {effect}"
+    assert problems(SERVICE, secured) == [("web", "SecretNotFound", "spec.tls[0].secretName", message)]
+
+
 def test_a_canary_reports_that_it_gets_no_requests_without_its_service() -> None:
     canary = ingress("canary", ("/", "Prefix"), service="next", canary="true", canary_weight="50")
 
