@@ -25,6 +25,7 @@ from translation.nginx.effects.branches import Branch, Services, Site, answer, i
 from translation.nginx.effects.location import is_denied, location_branches
 from translation.nginx.effects.protection.access import blocked
 from translation.nginx.effects.protection.authentication import authentication
+from translation.nginx.effects.protection.client_certificates import wrong_names
 from translation.nginx.effects.protection.pattern_errors import fails_open
 from translation.nginx.effects.protection.proxy_ssl import host_wide, inheriting
 from translation.nginx.effects.redirects import app_root, configured, slash_redirect, twin_of, www_redirects
@@ -194,8 +195,9 @@ class _Host:
     def _before_locations(
         self, part: str, path: str, branches: Sequence[Branch], priority: int, *, hosts: Sequence[str] | None = None
     ) -> None:
-        """Add routes that respond before a location is looked up, except to the requests that the ConfigMap blocks."""
-        every = [*blocked(self._config), *branches]
+        """Add routes that respond before a location is looked up, except to the requests that are rejected before."""
+        named = () if hosts else wrong_names(self._check)
+        every = [*named, *blocked(self._config), *branches]
         for rank, branch in zip(range(len(every), 0, -1), every, strict=True):
             name = part if len(every) == 1 else f"{part}-{_place(rank, branch)}"
             self._route(name, {"uris": [path]}, branch, priority + rank - 1, hosts=hosts)
@@ -227,7 +229,7 @@ class _Host:
             return
         if sources_of_host(self._builder.view, self._builder.options, self._nginx, twin):
             return
-        answers = list(www_redirects(host, self._config.number("http-redirect-code")))
+        answers = list(www_redirects(host, self._config))
         self._before_locations("www", "/*", answers, _STEP, hosts=[twin])
 
     def _with_aliases(self) -> Source | None:

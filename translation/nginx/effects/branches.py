@@ -111,11 +111,13 @@ class Site:
     @property
     def plain_http(self) -> Sequence[object]:
         """The condition that a request was received over http; behind a front proxy, by that proxy."""
-        if not self.forwarded:
-            return ("scheme", "==", "http")
-        forwarded = ("original_x_forwarded_proto", "==", "http")
-        direct = ("AND", ("original_x_forwarded_proto", "!", "~~", "."), ("scheme", "==", "http"))
-        return ("OR", forwarded, direct)
+        return received_over("http") if self.forwarded else ("scheme", "==", "http")
+
+
+def received_over(scheme: str) -> Sequence[object]:
+    """Return the condition that the front proxy, or the gateway without one, received a request over a scheme."""
+    forwarded = ("original_x_forwarded_proto", "==", scheme)
+    return ("OR", forwarded, ("AND", ("original_x_forwarded_proto", "!", "~~", "."), ("scheme", "==", scheme)))
 
 
 def is_on_one_line(value: object) -> bool:

@@ -13,6 +13,7 @@ from translation.nginx.certificates import ClientCheck
 from translation.nginx.effects.backend_answers import changed_answers
 from translation.nginx.effects.balancing.backends import (
     claim,
+    default_claim,
     own_default,
     scheme_of,
     timeouts,
@@ -21,7 +22,7 @@ from translation.nginx.effects.balancing.canary import canary_plugins, reads_und
 from translation.nginx.effects.balancing.cookies import affinity_cookies
 from translation.nginx.effects.balancing.mirror import mirror
 from translation.nginx.effects.branches import Branch, Site, answer
-from translation.nginx.effects.own_requests import own_requests, shown, shown_statuses
+from translation.nginx.effects.own_requests import default_headers, own_requests, shown, shown_statuses
 from translation.nginx.effects.protection.access import (
     address_lists,
     address_plugins,
@@ -34,7 +35,7 @@ from translation.nginx.effects.protection.authentication import Authentication, 
 from translation.nginx.effects.protection.client_certificates import (
     certificate_branches,
     certificate_headers,
-    name_check,
+    wrong_names,
 )
 from translation.nginx.effects.protection.limits import limit_functions, limits_id
 from translation.nginx.effects.protection.proxy_ssl import backend_tls, is_unverifiable
@@ -68,6 +69,7 @@ def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]
         yield Branch(plugins=answer(403))
         return
     yield from _refusals(site, check)
+    yield from wrong_names(check)
     yield from blocked(site.config)
     custom, guard = response_headers(site), authentication(site)
     if is_denied(site, custom, guard):
@@ -160,7 +162,8 @@ def _served(
         trusts = check is not None or guard.sets_headers or reads_underscores(site)
         header_functions = (*header_names(site, trusts=trusts), *host_header(site), *forwarded(site, scheme))
         guards = (*guards, *backend_tls(site, scheme))
-        plugins |= attached([*header_functions, *guards, *mirror(site), *changed_answers(site), *own])
+        explained = () if own else default_headers(site)
+        plugins |= attached([*header_functions, *explained, *guards, *mirror(site), *changed_answers(site), *own])
         if own and "413" in shown_statuses(site):
             plugins.pop("client-control", None)
         fields["timeout"] = timeouts(site)
@@ -186,7 +189,6 @@ def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) 
         plugins["request-id"] = request_id()
     if check:
         certificate_headers(rewrite, check, scheme)
-        plugins |= name_check(check, scheme)
     if (values.text("proxy-buffering") or config.text("proxy-buffering")) != "on":
         plugins["proxy-buffering"] = unbuffered(site)
     if (values.text("proxy-request-buffering") or config.text("proxy-request-buffering")) == "off":
@@ -202,7 +204,9 @@ def _upstream(site: Site, scheme: str, *, first: bool = False) -> str | int:
     if backend is None:
         return _default_upstream(site)
     key = ObjectKey("Service", site.namespace, backend.name)
-    return claim(site, key, backend.port, scheme_of(site) or scheme, first=first, fallback=own_default(site)) or 503
+    protocol = scheme_of(site) or scheme
+    found = claim(site, key, backend.port, protocol, first=first, fallback=own_default(site))
+    return found or default_claim(site, protocol) or 503
 
 
 def _default_upstream(site: Site) -> str | int:

@@ -12,11 +12,11 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service
 from translation.ingress_spec import Port
-from translation.nginx.effects.balancing.backends import claim, never_reads, own_default, scheme_of, timeouts
+from translation.nginx.effects.balancing.backends import claim, default_claim, never_reads, scheme_of, timeouts
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.requests import body_limit
 from translation.nginx.functions.attached import Function, attached
-from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
+from translation.nginx.functions.proxying import DEFAULT, EMPTY, SEND_REQUEST
 from translation.nginx.tables.judges import BUFFER
 from translation.nginx.tables.values import size
 from translation.plugins.rewrites import group_count
@@ -120,22 +120,34 @@ def _statuses(site: Site) -> tuple[str, ...]:
 
 def _errors(site: Site) -> JsonObject | None:
     """Return the statuses for which another backend serves the page, and that backend; None without any."""
-    own, codes = site.values.text("custom-http-errors"), _statuses(site)
-    source, backend = site.location.source, site.location.backend
-    if not codes or source is None or backend is None:
+    own, codes, headers = site.values.text("custom-http-errors"), _statuses(site), _about(site)
+    if not codes or not headers:
         return None
-    headers = {
-        "X-Namespace": site.namespace,
-        "X-Ingress-Name": source.meta.name,
-        "X-Service-Name": backend.name,
-        "X-Service-Port": backend.port.name or str(backend.port.number),
-    }
     body: JsonObject = {"codes": dict.fromkeys(codes, True), "headers": headers}
     body["without"] = 500 if not own and "404" in codes else 404
     if site.values.flag("disable-proxy-intercept-errors", site.config.flag("disable-proxy-intercept-errors")):
         body["own_only"] = True
     upstream = _upstream(site, annotated=bool(own))
     return body | ({"upstream": upstream} if upstream else {})
+
+
+def default_headers(site: Site) -> tuple[Function, ...]:
+    """Return the function that adds headers to requests which the backend of default-backend gets instead."""
+    upstream, headers = default_claim(site, "http"), _about(site)
+    return (Function(DEFAULT, {"default": {"upstream": upstream, "headers": headers}}),) if upstream else ()
+
+
+def _about(site: Site) -> JsonObject:
+    """Return the headers with the names of the Ingress and the Service; none for the default backend."""
+    source, backend = site.location.source, site.location.backend
+    if source is None or backend is None:
+        return {}
+    return {
+        "X-Namespace": site.namespace,
+        "X-Ingress-Name": source.meta.name,
+        "X-Service-Name": backend.name,
+        "X-Service-Port": backend.port.name or str(backend.port.number),
+    }
 
 
 def _codes(text: str) -> list[str]:
@@ -146,9 +158,9 @@ def _codes(text: str) -> list[str]:
 
 def _upstream(site: Site, *, annotated: bool) -> str:
     """Return the upstream for errors: of the annotation default-backend, or else that of the settings."""
-    found = own_default(site) if annotated else None
+    found = default_claim(site, "http") if annotated else ""
     if found:
-        return claim(site, found[0], Port(number=found[1]), "http")
+        return found
     key: ObjectKey | None = site.nginx.default_backend
     service = site.builder.view.get(Service, key) if key else None
     return claim(site, key, Port(number=service.ports[0].port), "http") if key and service and service.ports else ""

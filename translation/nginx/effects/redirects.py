@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
-from translation.nginx.effects.branches import Branch, Site
+from translation.nginx.effects.branches import Branch, Site, received_over
 from translation.nginx.effects.requests import NAMED, numbered
 from translation.nginx.functions.requests import PORTS
 from translation.nginx.options import CATCH_ALL
+from translation.nginx.tables.config_map import Config
 from translation.nginx.tables.gateway_fields import LOCATION
 from translation.nginx.tables.values import Values
 from translation.plugins.rewrites import whole_path
 
 _FORWARDED_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
+_FORWARDED_PORT = ("original_x_forwarded_port", "~~", "^[0-9]{1,5}$")
 _NO_HOST = ("http_host", "!", "~~", ".")
 _TEMPORAL, _PERMANENT = range(300, 308), range(300, 309)
 
@@ -131,9 +133,16 @@ def app_root(site: Site) -> Branch | None:
     return Branch(plugins=_redirect(f"$scheme://$http_host{_literal(root)}", 302)) if root else None
 
 
-def www_redirects(host: str, code: int) -> Iterator[Branch]:
-    """Yield the redirects for the host's name with www added or removed."""
-    for scheme, port in (("http", 80), ("https", 443)):
+def www_redirects(host: str, config: Config) -> Iterator[Branch]:
+    """Yield the redirects for the host's name with www added or removed; a front proxy may name scheme and port."""
+    code, forwarded = config.number("http-redirect-code"), config.flag("use-forwarded-headers")
+    for scheme in ("https", "http") if forwarded else ():
+        # What is not https is http: the last redirect has no condition.
+        when = (received_over(scheme),) if scheme == "https" else ()
+        yield Branch((*when, _FORWARDED_PORT), trimmed_redirect(f"{scheme}://{host}:$original_x_forwarded_port", code))
+        yield Branch((*when, ("scheme", "==", "https")), trimmed_redirect(f"{scheme}://{host}:{PORTS['https']}", code))
+        yield Branch(when, trimmed_redirect(f"{scheme}://{host}:{PORTS['http']}", code))
+    for scheme, port in PORTS.items() if not forwarded else ():
         yield Branch((("scheme", "==", scheme),), trimmed_redirect(f"{scheme}://{host}:{port}", code))
 
 

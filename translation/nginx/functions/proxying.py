@@ -20,6 +20,26 @@ end
 """
 """Shows the error page of 503 if the backend has no endpoints; the gateway does not run `SEND_REQUEST` then."""
 
+DEFAULT = f"""local core = require("apisix.core")
+local upstreams = require("apisix.upstream")
+local function nodes_of(id)
+    local found = upstreams.get_by_id(id)
+    return found and found.nodes or {{}}
+end
+return function(conf, ctx)
+    local want, own = conf.{FIELD}.default, nodes_of(ctx.matched_route.value.upstream_id)[1]
+    for _, node in ipairs(own and nodes_of(want.upstream) or {{}}) do
+        if node.host == own.host and node.port == own.port then
+            for name, text in pairs(want.headers) do core.request.set_header(ctx, name, text) end
+            core.request.set_header(ctx, "X-Code", "503")
+            core.request.set_header(ctx, "X-Format", ctx.var.http_accept)
+            return
+        end
+    end
+end
+"""
+"""Tells the default backend why it gets a request: the upstream of the route has its nodes, as it has none itself."""
+
 SEND_REQUEST = f"""local core = require("apisix.core")
 local upstreams = require("apisix.upstream")
 local balancer = require("apisix.balancer")

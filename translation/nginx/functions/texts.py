@@ -19,7 +19,7 @@ from translation.nginx.functions.headers import (
 )
 from translation.nginx.functions.limits import LIMIT
 from translation.nginx.functions.proxy_ssl import BACKEND_TLS
-from translation.nginx.functions.proxying import EMPTY, SEND_REQUEST
+from translation.nginx.functions.proxying import DEFAULT, EMPTY, SEND_REQUEST
 from translation.nginx.functions.shared_data import NOTHING
 
 TEXTS = frozenset(
@@ -30,6 +30,7 @@ TEXTS = frozenset(
         BACKEND_TLS,
         CONNECTION,
         COOKIES,
+        DEFAULT,
         EMPTY,
         FORWARDED,
         GROUPS,

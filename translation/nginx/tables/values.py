@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from apisix_ingress.model.formats.patterns import has_python_syntax
+from apisix_ingress.model.formats.patterns import TextPattern, has_python_syntax
 
 LARGEST = 2**53
 """The largest number that gateways read exactly; nginx accepts numbers up to 2^63."""
@@ -30,6 +30,8 @@ _MAPPED = 96
 _UNITS = {unit: 2 ** (10 * index) for index, units in enumerate(("bB", "kK", "mM", "gG")) for unit in units}
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_PCRE_ONLY = TextPattern(r"\\[hHNRz]")
 
 LONGEST_PATTERN = 1024
 """Maximum length of a regular expression: a gateway compiles it for every path of the host."""
@@ -93,8 +95,9 @@ def cookie_pair(text: str) -> tuple[str, str] | None:
 
 
 def python_pattern(pattern: str) -> str:
-    """Return a PCRE pattern with named groups in Python's syntax."""
-    return pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+    """Return a PCRE pattern with named groups in Python's syntax, and a letter for each escape that only PCRE knows."""
+    named = pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+    return "\\\\".join(_PCRE_ONLY.sub("x", part) for part in named.split("\\\\"))
 
 
 def compiles(pattern: str) -> bool:

@@ -182,6 +182,12 @@ def own_default(site: Site) -> tuple[ObjectKey, int] | None:
     return (key, service.ports[0].port) if service and service.ports else None
 
 
+def default_claim(site: Site, scheme: str) -> str:
+    """Claim the upstream of the annotation default-backend and return its id; empty without the Service."""
+    found = own_default(site)
+    return claim(site, found[0], Port(number=found[1]), scheme) if found else ""
+
+
 def hash_keys(text: str) -> JsonObject:
     """Return the balancer that hashes variables."""
     used = [found[1] for found in _VARIABLE.finditer(text)]

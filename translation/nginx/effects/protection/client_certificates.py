@@ -27,14 +27,10 @@ def certificate_headers(rewrite: JsonObject, check: ClientCheck, scheme: str) ->
     rewrite["headers"]["remove"] += [name for name in _HEADERS if scheme != "https" or name not in headers]
 
 
-def name_check(check: ClientCheck, scheme: str) -> dict[str, JsonObject]:
-    """Return the plugin that accepts only certificates with a matching name."""
-    pattern = check.values.text("auth-tls-match-cn")
-    if not pattern or scheme != "https":
-        return {}
-    plugins = answer(403)
-    plugins["fault-injection"]["abort"]["vars"] = [[["ssl_client_s_dn", "!", "~~", pattern]]]
-    return plugins
+def wrong_names(check: ClientCheck | None) -> tuple[Branch, ...]:
+    """Return the branch that rejects requests without a certificate whose name matches, for http and https."""
+    pattern = check.values.text("auth-tls-match-cn") if check else ""
+    return (Branch((("ssl_client_s_dn", "!", "~~", pattern),), answer(403)),) if pattern else ()
 
 
 def redirects(page: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from apisix_ingress.diagnostics.collect.offline import settle
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.kinds.table import RESOURCES
-from tests.unit.translation.nginx.host.bodies import TRUSTING, asking, routes
+from tests.unit.translation.nginx.host.bodies import TRUSTING, asking, early, routes
 from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress, translated
 from translation.nginx.effects.balancing.canary import share_pattern
 
@@ -205,3 +205,14 @@ def test_a_canary_reports_that_it_gets_no_requests_without_its_service() -> None
     at = "spec.rules[0].http.paths[0].backend.service.name"
     message = "Service shop/next does not exist; create it or correct the name. Until then, the canary gets no requests"
     assert got == [("canary", "ServiceNotFound", at, message)]
+
+
+@pytest.mark.parametrize("service", ["web", "absent"])
+def test_the_default_backend_is_told_for_which_service_it_responds(service: str) -> None:
+    other = {**SERVICE, "metadata": {"name": "pages", "namespace": "shop"}}
+    got = routes(translated(other, ingress("web", ("/", "Prefix"), service=service, default_backend="pages")))
+
+    served = [(body["upstream_id"], early(body)["default"]) for body in got if body.get("upstream_id")]
+    headers = {"X-Namespace": "shop", "X-Ingress-Name": "web", "X-Service-Name": service, "X-Service-Port": "80"}
+    assert [told["headers"] for _, told in served] == [headers] * len(served)
+    assert {told["upstream"] == upstream for upstream, told in served} == {service == "absent"}

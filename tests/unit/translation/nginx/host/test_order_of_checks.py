@@ -138,3 +138,27 @@ def test_an_almost_valid_type_of_secret_closes_the_path(given: str, want: int | 
     )
 
     assert {status(body) for body in got} == ({want} if want else set())
+
+
+def test_a_request_without_the_name_of_a_certificate_is_rejected_before_every_redirect() -> None:
+    named = ingress("web", ("/", "Prefix"), auth_tls_secret="shop/ca", auth_tls_match_cn="CN=a", app_root="/app")
+
+    got = routes(translated(SECRET, named))
+
+    wrong = ["ssl_client_s_dn", "!", "~~", "CN=a"]
+    rejecting = [body for body in got if wrong in body.get("vars", ())]
+    assert [(body["uris"], body["vars"]) for body in rejecting] == [(["/"], [wrong]), (["/*"], [wrong])]
+    assert {status(body) for body in rejecting} == {403}
+    assert [_response_headers(body) for body in rejecting] == [{}, {}]
+
+
+@pytest.mark.parametrize("given", [{}, {"use_forwarded_headers": "true"}])
+def test_the_redirect_to_a_host_without_www_names_the_scheme_and_port_of_a_front_proxy(given: dict[str, str]) -> None:
+    got = redirecting(routes(translated(ingress("web", ("/", "Prefix"), from_to_www_redirect="true"), config(**given))))
+
+    starts = [plugins["redirect"]["uri"].partition("$upstream_uri")[0] for plugins in got]
+    forwarded = [
+        *("https://shop.test:$original_x_forwarded_port", "https://shop.test:443", "https://shop.test:80"),
+        *("http://shop.test:$original_x_forwarded_port", "http://shop.test:443", "http://shop.test:80"),
+    ]
+    assert starts == (forwarded if given else ["http://shop.test:80", "https://shop.test:443"])

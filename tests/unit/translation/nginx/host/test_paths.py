@@ -157,3 +157,11 @@ def test_priorities_follow_the_order_of_patterns() -> None:
     got = routes(translated(ingress("web", *paths, use_regex="true")))
 
     assert list(dict.fromkeys(body["vars"][0][2] for body in got)) == ["^/long", "^/c", "^/b", "^/a", "^/"]
+
+
+@pytest.mark.parametrize("path", [r"/a\h[bc]", r"/a\z", r"/a\R?(x|\N+)"])
+def test_a_pattern_with_escapes_that_only_the_gateway_knows_is_used(path: str) -> None:
+    got = routes(translated(ingress("web", (path, "ImplementationSpecific"), use_regex="true")))
+
+    conditions = [condition for body in got for condition in body.get("vars", ()) if condition[0] == "uri"]
+    assert ["uri", "~*", f"^{path}"] in conditions
