@@ -38,7 +38,7 @@ return function(conf, ctx)
     end
 end
 """
-"""Tells the default backend why it gets a request: the upstream of the route has its nodes, as it has none itself."""
+"""Adds headers to a request for the default backend: the upstream of the route has its nodes, as it has none itself."""
 
 SEND_REQUEST = f"""local core = require("apisix.core")
 local upstreams = require("apisix.upstream")

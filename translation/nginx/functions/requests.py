@@ -38,7 +38,8 @@ local RESPONSE = {{name = "{HOST}", header_filter = function(want, ctx)
     if ngx.status >= 500 then ngx.header["X-APISIX-Upstream-Status"] = nil end
     if ctx.ingress_nginx_page then return end
     if want.headers then write(want.headers) end
-    if want.secure and ctx.var.scheme == "https" and not ctx.ingress_nginx_signin then write(want.secure) end
+    local secure = ctx.ingress_nginx_secure
+    if secure and not ctx.ingress_nginx_signin then write(secure) end
 end}}
 local loaded, FUNCTIONS = {{}}, {{}}
 local function run_functions(conf, ctx)
@@ -103,7 +104,7 @@ local function identify(sent, ctx)
 end
 local function has_known_length(sent, ctx)
     if rawget(sent, "transfer-encoding") then return false end
-    local method = ctx.var.request_method
+    local method = ngx.req.get_method()
     return method == "GET" or method == "HEAD" or rawget(sent, "content-length")
         or ctx.var.server_protocol:find("^HTTP/1")
 end
@@ -126,6 +127,7 @@ local function run(want, ctx)
         ngx.ctx.disable_proxy_buffering = true
     end
     if want.functions then compile_once(ctx.plugins) end
+    if scheme == "https" then ctx.ingress_nginx_secure = want.secure end
     follow(ctx.plugins, want)
 end
 local function checked(conf, ctx)
@@ -150,5 +152,6 @@ return checked
 It reads all headers once, and the gateway keeps them for the plugins that follow. `https` redirects http requests,
 before any other plugin reads them. `secure` are headers of https responses. The function then takes the place of its
 plugin, which has finished, to write the headers of the response without a further plugin: error pages of other backends
-have none of them, and no response has the gateway's header about the status of the backend.
+have none of them, and no response has the gateway's header about the status of the backend. It reads what it can
+without `ctx.var`, which compares a name with many prefixes first.
 """

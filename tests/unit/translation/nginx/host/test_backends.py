@@ -208,11 +208,11 @@ def test_a_canary_reports_that_it_gets_no_requests_without_its_service() -> None
 
 
 @pytest.mark.parametrize("service", ["web", "absent"])
-def test_the_default_backend_is_told_for_which_service_it_responds(service: str) -> None:
+def test_requests_for_the_default_backend_name_the_service_without_endpoints(service: str) -> None:
     other = {**SERVICE, "metadata": {"name": "pages", "namespace": "shop"}}
     got = routes(translated(other, ingress("web", ("/", "Prefix"), service=service, default_backend="pages")))
 
     served = [(body["upstream_id"], early(body)["default"]) for body in got if body.get("upstream_id")]
     headers = {"X-Namespace": "shop", "X-Ingress-Name": "web", "X-Service-Name": service, "X-Service-Port": "80"}
-    assert [told["headers"] for _, told in served] == [headers] * len(served)
-    assert {told["upstream"] == upstream for upstream, told in served} == {service == "absent"}
+    assert [given["headers"] for _, given in served] == [headers] * len(served)
+    assert {given["upstream"] == upstream for upstream, given in served} == {service == "absent"}
