@@ -39,23 +39,28 @@ def accept(listener: socket.socket, part: bytes) -> None:
             Thread(target=send_endlessly, args=(listener.accept()[0], part), daemon=True).start()
 
 
-@pytest.fixture(params=sorted(PARTS))
-def endless(tenants: Tenants, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A Service of the hostile tenant whose server sends one part endlessly."""
+def service_at(name: str, *addresses: str) -> list[Manifest]:
+    """Return a Service without a selector, and an EndpointSlice with the addresses that its author chose."""
     ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
-    labels = {"kubernetes.io/service-name": "endless"}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "endless"}, "spec": {"ports": ports}}
+    labels = {"kubernetes.io/service-name": name}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": ports}}
     nodes = {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
-        "metadata": {"name": "endless", "labels": labels},
+        "metadata": {"name": name, "labels": labels},
         "addressType": "IPv4",
         "ports": ports,
-        "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}],
+        "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in addresses],
     }
+    return [service, nodes]
+
+
+@pytest.fixture(params=sorted(PARTS))
+def endless(tenants: Tenants, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A Service of the hostile tenant whose server sends one part endlessly."""
     with socket.create_server((ADDRESS, 80), backlog=REQUESTS) as listener:
         Thread(target=accept, args=(listener, PARTS[request.param]), daemon=True).start()
-        tenants.attack([service, nodes])
+        tenants.attack(service_at("endless", ADDRESS))
         yield "endless"
         listener.shutdown(socket.SHUT_RDWR)
 
@@ -111,3 +116,15 @@ def test_a_port_of_streams_does_not_serve_the_hosts_of_others(tenants: Tenants) 
     api.wait("ApisixRoute", "every", says("False", "not assigned to any namespace"), "to be refused", namespace=evil)
     records = tenants.installation.gateway.records("stream_routes").values()
     assert [each.get("sni") for each in records if each["server_port"] == 9443] == [own]
+
+
+def test_an_address_with_leading_zeros_does_not_lead_to_a_pod_of_another_namespace(tenants: Tenants) -> None:
+    """The API server and nginx read `010.244.1.7` as 10.244.1.7, and `inet_aton` as 8.244.1.7."""
+    pod = tenants.installation.api.objects("Pod", namespace=tenants.victim.namespace)[0]["status"]["podIP"]
+    host = f"padded.{tenants.domain}"
+    tenants.attack([*service_at("padded", f"0{pod}"), route(host, service="padded")])
+
+    tenants.traffic.until_status(503, host)
+    name = f"{tenants.evil.namespace}_padded_80"
+    upstreams = tenants.installation.gateway.records("upstreams").values()
+    assert [each["nodes"] for each in upstreams if each["name"] == name] == [[]]

@@ -245,7 +245,7 @@ DESTINATIONS = [
     for use in (Use.URL, Use.HOST)
     for path in expanded(uses.get(use, ""))
 ]
-INTERNAL = frozenset(("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0x7f.1"))
+INTERNAL = frozenset(("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0x7f.1", "0127.0.0.1"))
 urls = st.builds(
     "".join,
     st.tuples(

@@ -1,6 +1,9 @@
-"""IP addresses in every spelling that a resolver or client might accept.
+"""IP addresses in every spelling that a resolver, client or gateway might accept.
 
-C's `inet_aton`, which many resolvers use, takes one to four numbers, each decimal, octal or hexadecimal.
+* C's `inet_aton`, which many resolvers use, takes one to four numbers, each decimal, octal or hexadecimal.
+* nginx (`ngx_inet_addr`) takes four decimal numbers, 0 if empty. The API server reads endpoints in decimal, too.
+
+So `010.0.0.1` is 8.0.0.1 or 10.0.0.1.
 """
 
 from __future__ import annotations
@@ -18,10 +21,10 @@ _EMBEDDING = tuple(
 )
 """Networks whose last 32 bits are an IPv4 address: compatible, mapped, translated (RFC 2765), NAT64."""
 
-_PART = ValuePattern(r"0x[0-9a-f]*|[0-9]+")
+_PART, _DECIMAL = ValuePattern(r"0x[0-9a-f]*|[0-9]+"), ValuePattern(r"[0-9]*")
 
-_LONGEST = 64
-"""Maximum length of an address; longer texts are not parsed."""
+_LONGEST = 253
+"""Maximum length of a host; longer texts are not parsed."""
 
 
 def is_ip(text: str) -> bool:
@@ -43,14 +46,19 @@ def canonical_ip(text: str) -> str:
 
 def parse_ip(text: str) -> IpAddress | None:
     """Return the address in a text, in any spelling; None if the text is a name."""
+    return next(iter(readings(text)), None)
+
+
+def readings(text: str) -> tuple[IpAddress, ...]:
+    """Return the addresses that different software reads in a text, in any spelling; none if the text is a name."""
     if len(text) > _LONGEST:
-        return None
+        return ()
     try:
         address = ipaddress.ip_address(text.strip("[]"))
     except ValueError:
-        return _loose(text)
+        return tuple(dict.fromkeys(filter(None, (_loose(text), _decimal(text)))))
     # A zone only names the interface.
-    return ipaddress.IPv6Address(int(address)) if address.version == 6 else address
+    return (ipaddress.IPv6Address(int(address)) if address.version == 6 else address,)
 
 
 def embedded_ips(address: IpAddress) -> Iterator[IpAddress]:
@@ -81,6 +89,15 @@ def _loose(text: str) -> IpAddress | None:
         value = value << 8 | head
     width = 8 * (4 - len(heads))
     return ipaddress.IPv4Address(value << width | last) if last < 1 << width else None
+
+
+def _decimal(text: str) -> IpAddress | None:
+    """Return the address that nginx reads in a text."""
+    parts = text.split(".")
+    if len(parts) != 4 or not all(_DECIMAL.fits(part) for part in parts):
+        return None
+    numbers = [int(part or "0") for part in parts]
+    return ipaddress.IPv4Address(bytes(numbers)) if max(numbers) < 256 else None
 
 
 def _number(part: str) -> int | None:

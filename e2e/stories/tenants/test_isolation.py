@@ -236,7 +236,7 @@ def test_the_admin_api_cannot_be_a_backend_if_internal_addresses_are_refused(sta
     stage.apply(route(f"web.{stage.host}"))
     port = urlsplit(stage.gateway.admin_url).port
     version = {"apiVersion": "apisix.apache.org/v2"}
-    for name, address in (("inner", "127.0.0.1"), ("spelled", "0x7f.1")):
+    for name, address in (("inner", "127.0.0.1"), ("spelled", "0x7f.1"), ("padded", "0127.0.0.1")):
         node = {"type": "Domain", "name": address, "port": port}
         outside = {**version, "kind": "ApisixUpstream", "metadata": {"name": name}, "spec": {"externalNodes": [node]}}
         match = {"hosts": [f"{name}.{stage.host}"], "paths": ["/*"]}
@@ -246,7 +246,7 @@ def test_the_admin_api_cannot_be_a_backend_if_internal_addresses_are_refused(sta
     assert "token" in reached.text
     assert own.stop() == 0
     stage.start(kubernetes={"external_addresses": "refuse-internal"})
-    for name in ("inner", "spelled"):
+    for name in ("inner", "spelled", "padded"):
         stage.traffic.until_status(404, f"{name}.{stage.host}", "/apisix/admin/routes")
         stage.wait_route(
             says("False", "spec.externalNodes[0].name", "external_addresses: refuse-internal"), "to be reported", name

@@ -49,6 +49,12 @@ def test_endpoint_that_names_a_pod_counts_only_if_that_pod_has_the_address() -> 
     assert endpoints(slice_of([target("web-0", VICTIM_POD)])) == []
 
 
+def test_an_address_with_leading_zeros_is_judged_as_a_gateway_and_as_a_resolver_read_it() -> None:
+    assert endpoints(slice_of([f"0{VICTIM_POD}"])) == []
+    assert endpoints(slice_of(["012.0.9.9"]), pod("other", "10.0.9.9", of="victim")) == []
+    assert endpoints(slice_of(["0203.0.113.7"])) == ["0203.0.113.7"]
+
+
 def test_pod_that_has_ended_has_no_address() -> None:
     ended = pod("job", VICTIM_POD, phase="Succeeded")
     assert endpoints(ended, slice_of([VICTIM_POD])) == []
