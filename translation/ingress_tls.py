@@ -29,7 +29,11 @@ _SUFFIX_LENGTH = 6
 
 
 def translate_tls(draft: Builder, spec: IngressSpec, hosts: Hosts, now: datetime | None) -> None:
-    """Add the ssl record of each tls entry; `hosts` lists the hosts of each."""
+    """Add the ssl record of each tls entry; `hosts` lists the hosts of each.
+
+    A missing Secret does not affect the routes, unlike in 1.8: while an issuer obtains the first certificate, requests
+    over HTTP are served.
+    """
     rule_hosts = list(dict.fromkeys(rule.host for rule in spec.rules if rule.host))
     for index, entry in enumerate(spec.tls):
         if entry.secret_name:
@@ -57,9 +61,13 @@ def _ssl(
 ) -> None:
     path = f"spec.tls[{index}].secretName"
     check_host_names(draft, entry.hosts, f"spec.tls[{index}].hosts")
-    secret = draft.secret(entry.secret_name, path)
-    pair = key_pair(draft, secret, path) if secret else None
-    if secret is None or pair is None:
+    name = _record_name(draft, entry)
+    secret = draft.secret(entry.secret_name, path, severity="degraded")
+    if secret is None:
+        draft.retain("ssls", name)
+        return
+    pair = key_pair(draft, secret, path)
+    if pair is None:
         return
     check_names(draft, entry.hosts, pair, secret, f"spec.tls[{index}].hosts")
     check_expiry(draft, pair, secret, path, now)
@@ -67,7 +75,6 @@ def _ssl(
     if not snis:
         draft.error("NoHosts", path, "no hosts found in tls.hosts, in the rules or in the certificate; add tls.hosts")
         return
-    name = _record_name(draft, entry)
     body = ssl_body(draft, pair, snis, (draft.namespace, entry.secret_name))
     body["snis"] = hosts.allowed(snis, body, f"spec.tls[{index}]")
     if body["snis"]:

@@ -130,7 +130,20 @@ def hosts_owned(outcome: Outcome, inputs: PolicyInputs) -> Outcome:
         return outcome
     if isinstance(outcome, KeepLast):
         outcome = outcome._replace(protected=restricted(outcome.protected, inputs.obj, owners))
+    elif isinstance(outcome, Published) and outcome.held:
+        outcome = _without_lost_hosts(outcome, inputs, inputs.obj, owners)
     return outcome._replace(hosts=owners.owned(inputs.obj)) if ownership == "namespace" else outcome
+
+
+def _without_lost_hosts(outcome: Published, inputs: PolicyInputs, obj: CustomObject, owners: HostOwners) -> Published:
+    """Return the outcome without the last versions of records for hosts that the namespace may not use now."""
+    last = inputs.last.records
+    stay = {
+        key: fields
+        for key, fields in outcome.carried_over.items()
+        if key in last and not rests_on_lost_host((last[key],), inputs.key.namespace, owners)
+    }
+    return outcome._replace(carried_over=stay, held=restricted(outcome.held, obj, owners))
 
 
 def secrets_attached(outcome: Outcome, inputs: PolicyInputs) -> Outcome:

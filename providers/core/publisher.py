@@ -105,7 +105,7 @@ class Publisher:
             self._permissions.pop(owner, None)
         targets = self._world.claims.replace(claimant, outcome.claims)
         change = desired.replace(claimant, outcome.desired(desired.of_owner(owner)))
-        desired.hold(claimant, ())  # only now: its names must not be free in between
+        desired.hold(claimant, outcome.held)  # only now: its names must not be free in between
         return Publication(change, targets)
 
     def _keep(self, claimant: Claimant, outcome: KeepLast) -> Publication:

@@ -46,6 +46,7 @@ class Builder(Context):
         self._claims: dict[UpstreamClaim, None] = {}
         self._protected: list[Hold] = []
         self._carried_over: dict[RecordKey, FrozenJson] = {}
+        self._held: list[Hold] = []
         self._meant: dict[RecordKey, str] = {}
         self._entries = 0
 
@@ -138,6 +139,11 @@ class Builder(Context):
         """Keep the last published version of a record, except for these fields."""
         self._carried_over[key] = fields
 
+    def retain(self, kind: RecordKind, name: str) -> None:
+        """Keep the last version of a record whose source is missing, even if an earlier process wrote it."""
+        self.carry_over(RecordKey(kind, self.view.record_id(kind, name)))
+        self._held.append(Hold(kind, names=frozenset({name})))
+
     def finish(self) -> Outcome:
         """Return the outcome: everything is published, or nothing after an error."""
         problems, protected = tuple(dict.fromkeys(self.problems)), tuple(self._protected)
@@ -158,6 +164,7 @@ class Builder(Context):
             self._carried_over,
             problems=problems,
             deletable=self._deletable() if is_partial or is_renamed else (),
+            held=tuple(self._held),
         )
 
     def _deletable(self) -> tuple[Hold, ...]:

@@ -176,14 +176,14 @@ class Context:
         self.references[reference] = None
         return True
 
-    def secret(self, name: str, path: str, *, namespace: str = "") -> Secret | None:
+    def secret(self, name: str, path: str, *, namespace: str = "", severity: Severity = "error") -> Secret | None:
         """Return a Secret, or report that it is missing."""
         if self.is_full:
             return None
         key = ObjectKey("Secret", namespace or self.namespace, name)
         found = None if self.refuses(key) else self.view.get(Secret, key)
         if found is None:
-            self.missing("SecretNotFound", path, key)
+            self.missing("SecretNotFound", path, key, severity)
             return None
         self.enlarge(sum(map(len, found.data.values())))
         return None if self.is_full else found
@@ -192,19 +192,16 @@ class Context:
         """Return a custom resource, or None if it does not exist or is not granted."""
         return None if self.refuses(key) else self.view.get(CustomObject, key)
 
-    def missing(self, code: str, path: str, key: ObjectKey) -> None:
+    def missing(self, code: str, path: str, key: ObjectKey, severity: Severity = "error") -> None:
         """Report an object that does not exist. The message for a missing grant is the same."""
         what = f"{key} does not exist" + (self._unread_secret() if key.kind == "Secret" else "")
         if key.namespace == self.namespace:
-            self.error(code, path, f"{what}; create it or correct the name")
+            self._note(code, path, f"{what}; create it or correct the name", severity)
             return
         ask = ", or add a ReferenceGrant there" if self.options.cross_namespace == "grant" else ""
         who = f"from namespace {self.namespace}"
-        self.error(
-            code,
-            path,
-            f"{what}, or references {who} are not permitted; create it or correct the name{ask}",
-        )
+        message = f"{what}, or references {who} are not permitted; create it or correct the name{ask}"
+        self._note(code, path, message, severity)
 
     def _unread_secret(self) -> str:
         """Return the other reasons why a Secret may be missing."""

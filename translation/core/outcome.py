@@ -32,6 +32,7 @@ class Published(NamedTuple):
         target: The gateways that the object describes.
         carried_over: Records whose last published version stays although others change, each with the fields that
             change nevertheless. If they were never published, they are not created.
+        held: Records of an earlier process that stay in the gateways as well.
     """
 
     records: tuple[Record, ...] = ()
@@ -47,6 +48,7 @@ class Published(NamedTuple):
     hosts: frozenset[str] = frozenset()
     canaries: tuple[CustomObject, ...] = ()
     target: Target | None = None
+    held: tuple[Hold, ...] = ()
 
     def desired(self, before: Mapping[RecordKey, Record]) -> tuple[Record, ...]:
         """Return the desired records, given those published last."""

@@ -54,7 +54,7 @@ REFERENCE_CODES = (
         "AIX0105",
         "SecretNotFound",
         "A referenced Secret does not exist",
-        KEPT,
+        f"{KEPT} An Ingress is published: only its certificate is missing, or stays as it was.",
         "Create it, or correct the name and namespace. A Secret in another namespace may need a ReferenceGrant there.",
     ),
     Code(

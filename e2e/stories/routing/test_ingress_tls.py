@@ -8,6 +8,7 @@ from trustme import CA, LeafCert
 
 from e2e.cluster.client import Manifest, wait_until
 from e2e.scene import Scene, path
+from e2e.story import Stage, route
 
 SHOWN_TIMEOUT = 20.0
 
@@ -109,6 +110,8 @@ def test_a_late_certificate_is_served_and_kept_after_its_secret_is_deleted(scene
         return sum(event.get("count") or 1 for event in events if want in event["message"])
 
     before = wait_until(reported, bool, "an Event about the Secret")
+    # While an issuer obtains the first certificate, requests over HTTP are served.
+    scene.traffic.until_status(200, scene.host)
     assert ssl_records(scene) == []
     tls_secret(scene, "late", leaf)
     until_shown(scene, scene.host, leaf)
@@ -117,6 +120,41 @@ def test_a_late_certificate_is_served_and_kept_after_its_secret_is_deleted(scene
     scene.delete("Secret", "late")
     wait_until(reported, lambda times: times > before, "another Event about the Secret")
     until_shown(scene, scene.host, leaf)
+    # The routes still follow the Ingress.
+    added = {"host": f"added.{scene.host}", "http": {"paths": [path("/", "web")]}}
+    served = {"host": scene.host, "http": {"paths": [path("/", "web")]}}
+    scene.ingress("web", served, added, tls=[{"hosts": [scene.host], "secretName": "late"}])
+    scene.traffic.until_status(200, f"added.{scene.host}")
+    until_shown(scene, scene.host, leaf)
+
+
+def test_a_certificate_stays_if_its_secret_is_deleted_while_no_controller_runs(stage: Stage) -> None:
+    leaf = certificate(CA(), stage.host)
+    chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems).decode()
+    pair = {"tls.crt": chain, "tls.key": leaf.private_key_pem.bytes().decode()}
+    served = {"host": stage.host, "http": {"paths": [path("/", "web")]}}
+    tls = [{"hosts": [stage.host], "secretName": "cert"}]
+    spec = {"ingressClassName": "apisix", "tls": tls, "rules": [served]}
+    meta = {"metadata": {"name": "web"}}
+    stage.serve()
+    stage.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}, "stringData": pair})
+    stage.apply({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", **meta, "spec": spec})
+    stage.apply(route(f"gone.{stage.host}", name="gone"))
+    stage.start(name="first")
+    stage.traffic.until_status(200, stage.host)
+    stage.traffic.until_status(200, f"gone.{stage.host}")
+    before = stage.gateway.records("ssls")
+    stage.controllers[-1].stop()
+    stage.api.delete("Secret", "cert", namespace=stage.namespace)
+    stage.api.delete("ApisixRoute", "gone", namespace=stage.namespace)
+    added = {"host": f"added.{stage.host}", "http": {"paths": [path("/", "web")]}}
+    spec["rules"] = [served, added]
+    stage.apply({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", **meta, "spec": spec})
+    stage.start(name="second")
+    stage.traffic.until_status(200, f"added.{stage.host}")
+    stage.traffic.until_status(404, f"gone.{stage.host}")  # by then, records without an owner are deleted
+    assert stage.gateway.records("ssls") == before
+    assert stage.traffic.send_tls(stage.host)[1] == shown(leaf)
 
 
 def test_certificates_are_removed_with_their_entry_and_with_the_ingress(scene: Scene) -> None:

@@ -10,6 +10,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.names import short_id
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
+from apisix_ingress.state.holds import Hold
 from tests.unit.translation.objects import (
     OPTIONS,
     bodies,
@@ -245,6 +246,18 @@ def test_an_entry_without_a_secret_is_ignored_and_reported() -> None:
     got = translate(ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"]}]), service())
     assert reported(got) == ["warning SecretNotNamed spec.tls[0].secretName"]
     assert len(records_of(got)) == 1
+
+
+def test_routes_are_published_while_a_certificate_is_missing_and_its_last_version_stays() -> None:
+    raw = ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"], "secretName": "cert"}])
+    before, got = translate(raw, service(), tls_secret()), translate(raw, service())
+    (ssl,) = [record for record in records_of(before) if record.key.kind == "ssls"]
+    message = "Secret default/cert does not exist; create it or correct the name"
+    assert got.problems == (Problem("SecretNotFound", message, "spec.tls[0].secretName", "degraded"),)
+    assert isinstance(got, Published)
+    assert [record.key.kind for record in got.records] == ["routes"]
+    assert got.carried_over == {ssl.key: {}}
+    assert got.held == (Hold("ssls", names=frozenset({ssl.name})),)
 
 
 def test_bad_certificate_fails_the_whole_ingress() -> None:

@@ -122,6 +122,19 @@ def test_only_records_with_owned_hosts_are_protected() -> None:
     assert got == KEPT._replace(protected=(MINE[0]._replace(hosts=hosts),), hosts=hosts)
 
 
+def test_a_record_without_its_source_stays_while_its_host_is_owned() -> None:
+    certificate = make_record("default_tls", kind="ssls", body={"snis": ["a.example.com"]})
+    held = (Hold("ssls", names=frozenset({"default_tls"})),)
+    outcome = Published((HOSTED,), carried_over={certificate.key: {}}, held=held)
+    options = Options(host_ownership="namespace")
+    got = hosts_owned(outcome, inputs(options=options, last=last([certificate])))
+    hosts = frozenset({"a.example.com"})
+    assert got == outcome._replace(held=(held[0]._replace(hosts=hosts),), hosts=hosts)
+    assigned = make("Namespace", "other", annotations={"apisix.apache.org/hosts": "a.example.com"})
+    lost = hosts_owned(outcome, inputs(assigned, options=options, last=last([certificate])))
+    assert lost == outcome._replace(carried_over={}, held=(held[0]._replace(hosts=frozenset()),))
+
+
 def test_a_published_object_holds_its_hosts() -> None:
     got = hosts_owned(Published((HOSTED,)), inputs(options=Options(host_ownership="namespace")))
     assert got == Published((HOSTED,), hosts=frozenset({"a.example.com"}))
