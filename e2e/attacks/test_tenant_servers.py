@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -24,7 +25,7 @@ PARTS = {
 """What the server repeats. A gateway that reads on never answers the request."""
 
 
-def send_endlessly(connection: socket.socket, part: bytes) -> None:
+def send_endlessly(part: bytes, connection: socket.socket) -> None:
     """Repeat a part until the client closes the connection."""
     with closing(connection), suppress(OSError):
         connection.recv(65536)
@@ -32,11 +33,11 @@ def send_endlessly(connection: socket.socket, part: bytes) -> None:
             connection.sendall(part * max(1, 65536 // len(part)))
 
 
-def accept(listener: socket.socket, part: bytes) -> None:
+def accept(listener: socket.socket, serve: Callable[[socket.socket], None]) -> None:
     """Serve connections until the listener is closed."""
     with suppress(OSError):
         while True:
-            Thread(target=send_endlessly, args=(listener.accept()[0], part), daemon=True).start()
+            Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 
 
 def service_at(name: str, *addresses: str) -> list[Manifest]:
@@ -59,7 +60,7 @@ def service_at(name: str, *addresses: str) -> list[Manifest]:
 def endless(tenants: Tenants, request: pytest.FixtureRequest) -> Iterator[str]:
     """A Service of the hostile tenant whose server sends one part endlessly."""
     with socket.create_server((ADDRESS, 80), backlog=REQUESTS) as listener:
-        Thread(target=accept, args=(listener, PARTS[request.param]), daemon=True).start()
+        Thread(target=accept, args=(listener, partial(send_endlessly, PARTS[request.param])), daemon=True).start()
         tenants.attack(service_at("endless", ADDRESS))
         yield "endless"
         listener.shutdown(socket.SHUT_RDWR)
@@ -77,6 +78,35 @@ def test_a_server_that_sends_tiny_parts_endlessly_does_not_occupy_the_gateway(te
 
     assert got == {502}
     assert tenants.traffic.send(host).pod == "web"
+
+
+def permit(asked: list[str], connection: socket.socket) -> None:
+    """Permit each request of a connection; its path is the size of a header of the response."""
+    with closing(connection), connection.makefile("rb") as lines:
+        for line in lines:
+            if line.startswith(b"GET /"):
+                asked.append(line.split()[1].decode())
+            if line == b"\r\n":
+                header = "x" * int(asked[-1][1:])
+                connection.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Large: {header}\r\n\r\n".encode())
+
+
+def test_a_gateway_keeps_only_small_responses_of_an_authentication_service(tenants: Tenants) -> None:
+    """It keeps thousands of them, whose keys clients choose: with 250 kB of headers each, a gigabyte."""
+    if not tenants.installation.runs_lua:
+        pytest.skip("the development gateway runs no functions")
+    asked: list[str] = []
+    with socket.create_server((ADDRESS, 80), backlog=REQUESTS) as listener:
+        Thread(target=accept, args=(listener, partial(permit, asked)), daemon=True).start()
+        for size in (100, 60_000):
+            host, url = f"cached{size}.{tenants.domain}", f"http://{ADDRESS}/{size}"
+            cached = {"auth_url": url, "auth_cache_key": "$uri", "auth_cache_duration": "200 1h"}
+            tenants.attack(tenants.ingress(f"cached{size}", host, service="evil", **cached))
+            tenants.traffic.until_status(200, host)
+            assert {tenants.traffic.send(host, "/a").status for _ in range(3)} == {200}
+        listener.shutdown(socket.SHUT_RDWR)
+
+    assert asked == ["/100"] * 2 + ["/60000"] * 4  # once for each path, and once for each request
 
 
 def test_a_plugin_calls_no_server_of_a_tenant(tenants: Tenants) -> None:

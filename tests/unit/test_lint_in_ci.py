@@ -18,6 +18,7 @@ def test_hook_runs_lint_once_with_every_yaml_file() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert (hook["entry"], hook["language"], hook["types"]) == ("apisix-ingress lint", "python", ["yaml"])
     assert hook["require_serial"] is True
+    assert hook["args"] == ["--"]  # the name of a file is not an option
 
 
 def test_every_input_of_the_action_reaches_the_script_as_a_variable() -> None:
@@ -32,6 +33,21 @@ def test_action_installs_only_what_is_locked() -> None:
     assert "--require-hashes --only-binary :all:" in script
     assert "--no-deps --no-build-isolation" in script
     assert [name for name in ("deploy/build.txt", "requirements/run.txt") if name not in script] == []
+
+
+def test_action_runs_no_code_of_the_checked_repository(tmp_path: Path) -> None:
+    modules = [*sys.stdlib_module_names - set(sys.builtin_module_names), "pip", "ensurepip"]
+    for name in modules:
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')")
+    (step,) = [each for each in ACTION["runs"]["steps"] if each.get("name") == "install"]
+    script = step["run"].replace("-m venv ", "-m venv --without-pip ")  # it ends before pip installs anything
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {"PATH": path, "RUNNER_TEMP": str(tmp_path / "runner"), "GITHUB_ACTION_PATH": str(ROOT)}
+
+    got = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=env, capture_output=True, check=False)
+
+    assert b"bin/pip: No such file or directory" in got.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 def run_action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
@@ -69,6 +85,14 @@ def test_action_fails_for_what_was_not_checked_unless_it_is_allowed(tmp_path: Pa
     (tmp_path / "web.yaml").write_text(f"apiVersion: {WEB.rpartition('apiVersion: ')[2]}")
     got = run_action(tmp_path, PATHS="web.yaml", ALLOW=allow)
     assert (got.returncode, got.stdout.startswith("::notice file=web.yaml,line=")) == (status, True), got.stderr
+
+
+def test_action_takes_no_name_of_a_file_for_an_option(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(WEB.replace("serviceName: web", "serviceName: gone"))
+    hostile = "--suppress=AIX0101"
+    (tmp_path / hostile).write_text("")
+    got = run_action(tmp_path, PATHS=f"{hostile} web.yaml")
+    assert (got.returncode, got.stdout.startswith("::error file=web.yaml,line=")) == (1, True), got.stderr
 
 
 @pytest.mark.parametrize("suppress", ["AIX0101", "AIX0101 AIX0802"])

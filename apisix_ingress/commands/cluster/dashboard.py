@@ -21,7 +21,8 @@ def dashboard(port: PortOption = 0, no_open: NoOpenOption = False, *, connection
     """Open the status page of the leader in a browser.
 
     It finds the leader by its Lease, forwards a local port to its Pod with `kubectl port-forward`, prints the address
-    and runs until you press Ctrl-C. Without --controller-namespace, the Lease is searched in every namespace.
+    and runs until you press Ctrl-C. Without --controller-namespace, the Lease is in the namespace that the
+    ClusterRoleBinding of the controller names.
 
     Exit 0 after Ctrl-C, 2 if there is no leader or the connection to it ends.
 

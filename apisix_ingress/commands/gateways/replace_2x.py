@@ -59,7 +59,7 @@ async def _replace(
     if is_written:
         step("writing records")
         async with admin_api(settings, cluster) as backend:
-            await carry_out(backend, steps, wanted, snapshot.cluster)
+            await carry_out(backend, steps, wanted, snapshot)
     records = [shown(each, snapshot) for each in steps]
     return {"cluster": snapshot.cluster, "url": snapshot.url, "applied": is_written, "records": records}
 

@@ -64,17 +64,15 @@ class LeaderPod:
 
 
 async def find_leader(api: KubeApi, settings: KubernetesSettings, now: datetime) -> LeaderPod:
-    """Return the Pod of the leader; unless the namespace of the Lease is configured, search every namespace for it.
-
-    The namespace of the kubeconfig's context is not preferred: it may be that of a tenant who may write Leases.
+    """Return the Pod of the leader; unless the namespace of the Lease is configured, it is the controller's.
 
     Raises:
         IngressError: There is no leader, it is not a Pod, or it cannot be read.
     """
+    if settings.election.enabled and not (settings.election.namespace or os.environ.get("POD_NAMESPACE")):
+        election = settings.election.model_copy(update={"namespace": await _namespace_of_controller(api)})
+        settings = settings.model_copy(update={"election": election})
     lease = await see_lease(api, settings, now)
-    is_configured = settings.election.namespace or os.environ.get("POD_NAMESPACE")
-    if lease.state != "off" and not is_configured:
-        lease = await _search_lease(api, lease, now)
     where = f"Lease {lease.namespace}/{lease.name}"
     match lease.state:
         case "held":
@@ -85,7 +83,7 @@ async def find_leader(api: KubeApi, settings: KubernetesSettings, now: datetime)
         case "off":
             raise IngressError(f"leader election is disabled: {_FORWARD}")
         case "absent":
-            raise IngressError(f"{where} does not exist: set --controller-namespace to the namespace of the controller")
+            raise IngressError(f"{where} does not exist: {_SET} to the namespace of the controller")
         case "unreadable":
             raise IngressError(f"{where}: {lease.problem}; {_FORWARD}")
     raise IngressError(f"{where}: no replica leads, so nothing is written to the gateways: check the controller's Pods")
@@ -97,21 +95,29 @@ _POD = ValuePattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", 253)
 _FORWARD = "forward the port of the controller with `kubectl port-forward`, and use --url"
 
 
-async def _search_lease(api: KubeApi, own: SeenLease, now: datetime) -> SeenLease:
-    """Return the Lease of this name in any namespace; `own` if these credentials may not list Leases."""
+async def _namespace_of_controller(api: KubeApi) -> str:
+    """Return the namespace that ClusterRoleBindings name, which tenants cannot write: they can write a Lease.
+
+    Raises:
+        IngressError: No binding or several ones are labeled as this controller's, or they cannot be read.
+    """
     try:
-        page = await api.page(f"{LEASES}/leases", limit=_MOST_LEASES, fields=f"metadata.name={own.name}")
+        page = await api.page(_BINDINGS, limit=_MOST_BINDINGS, labels=_OWN)
     except KubeForbidden:
-        return own
-    found = [lease_of(raw, now) for raw in page.items]
-    if len(found) > 1:
-        names = ", ".join(sorted(each.namespace for each in found))
-        raise IngressError(f"Lease {own.name} exists in several namespaces: set --controller-namespace: {names}")
-    return found[0] if found else own
+        raise IngressError(f"the namespace of the controller is unknown, for lack of permissions: {_SET}") from None
+    subjects = (subject for raw in page.items for subject in raw.get("subjects") or ())
+    found = sorted({str(each.get("namespace") or "") for each in subjects} - {""})
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise IngressError(f"ClusterRoleBindings with the label {_OWN} must name one namespace, not {names}: {_SET}")
+    return found[0]
 
 
-_MOST_LEASES = 20
-"""Leases that are read; a second one is an error anyway."""
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+_OWN = "app.kubernetes.io/name=apisix-ingress"
+_SET = "set --controller-namespace"
+_MOST_BINDINGS = 20
+"""ClusterRoleBindings that are read; those of a second namespace are an error anyway."""
 
 
 def lease_of(raw: JsonObject, now: datetime) -> SeenLease:

@@ -14,7 +14,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 
 from apisix_ingress.diagnostics.collect.live_records import Snapshot
 from apisix_ingress.diagnostics.reports.diff import Wanted
-from apisix_ingress.errors import GatewayRejected
+from apisix_ingress.errors import GatewayError, GatewayRejected
 from apisix_ingress.gateway.adminapi.client import AdminClient
 from apisix_ingress.model.json import FrozenJson, JsonObject, mapping_in
 from apisix_ingress.model.keys import ObjectKey, RecordKey
@@ -54,7 +54,7 @@ def replacement(wanted: Wanted, snapshot: Snapshot) -> list[Replacement]:
     return [Replacement(key, *found[key]) for key in keys]
 
 
-async def carry_out(backend: AdminClient, steps: Sequence[Replacement], wanted: Wanted, cluster: str) -> None:
+async def carry_out(backend: AdminClient, steps: Sequence[Replacement], wanted: Wanted, snapshot: Snapshot) -> None:
     """Replace and delete records as planned.
 
     Raises:
@@ -62,10 +62,31 @@ async def carry_out(backend: AdminClient, steps: Sequence[Replacement], wanted: 
     """
     replaced, deleted = ([step.key for step in steps if step.act == act] for act in ("replace", "delete"))
     for key in sorted(replaced, key=lambda each: UPSERT_RANK[each.kind]):
-        if (record := wanted.desired.get(key, cluster)) is not None:
+        if (record := wanted.desired.get(key, snapshot.cluster)) is not None:
             await backend.put(record)
+    rules = ((key, _rule_with(key.id, wanted, snapshot)) for key in deleted if key.kind == "global_rules")
+    successors = {key: rule for key, rule in rules if rule is not None}
+    for rule in {each.key: each for each in successors.values()}.values():
+        former = [key for key, successor in successors.items() if successor.key == rule.key]
+        await _take_over(backend, former, rule, snapshot)
     for key in deleted:
-        await _delete(backend, key)
+        if key not in successors:
+            await _delete(backend, key)
+
+
+async def _take_over(backend: AdminClient, former: Sequence[RecordKey], rule: Record, snapshot: Snapshot) -> None:
+    """Replace global rules by one with their plugins; gateways accept it once no other rule has one of them.
+
+    Requests pass without the plugins for two requests of the Admin API. The former rules return if the new one fails.
+    """
+    try:
+        for key in former:
+            await _delete(backend, key)
+        await backend.put(rule)
+    except GatewayError:
+        for key in former:
+            await backend.put(Record(key, key.id, {"plugins": snapshot.bodies[key]["plugins"]}))
+        raise
 
 
 def shown(step: Replacement, snapshot: Snapshot) -> JsonObject:
@@ -100,7 +121,7 @@ def _judged(wanted: Wanted, snapshot: Snapshot) -> Iterator[tuple[RecordKey, Ver
         record = wanted.desired.get(key, snapshot.cluster)
         if key.kind == "global_rules" and record is None and _is_of_plugin(key, body):
             if rule := _rule_with(key.id, wanted, snapshot):
-                yield key, ("delete", f"{rule} of this controller has the same plugin")
+                yield key, ("delete", f"{rule.key} of this controller has the same plugin")
         elif owner is None or key.kind in ("services", "upstreams"):
             continue
         elif record is not None:
@@ -169,10 +190,10 @@ def _is_of_plugin(key: RecordKey, body: FrozenJson) -> bool:
     return list(mapping_in(body.get("plugins"))) == [key.id] and not body.get("labels")
 
 
-def _rule_with(plugin: str, wanted: Wanted, snapshot: Snapshot) -> RecordKey | None:
-    """Return the global rule of this controller with a plugin; gateways accept it once no other one has the plugin."""
+def _rule_with(plugin: str, wanted: Wanted, snapshot: Snapshot) -> Record | None:
+    """Return the global rule of this controller with a plugin."""
     for key in wanted.owners:
         record = wanted.desired.get(key, snapshot.cluster) if key.kind == "global_rules" else None
         if record is not None and plugin in mapping_in(record.body.get("plugins")):
-            return key
+            return record
     return None

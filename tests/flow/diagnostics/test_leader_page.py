@@ -10,6 +10,8 @@ import pytest
 
 from apisix_ingress.statuspage.views.changes import EARLIER
 from reference.documents import DOCUMENTS
+from tests.fakes.kube.apiserver import FakeApiServer
+from tests.fakes.kube.kinds import Kind
 from tests.flow.commandline import Cli
 from tests.flow.surveying import SurveyHarness
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harness, served
@@ -141,20 +143,56 @@ async def test_the_dashboard_prints_the_address_and_ends_with_the_connection(
     assert asked(forwards)[-1] == "8081:8080"
 
 
-async def test_the_lease_is_searched_in_every_namespace(harness: SurveyHarness, forwards: Path) -> None:
-    harness.server.remove("leases", "apisix-ingress-leader")
-    harness.lead(namespace="ingress", holder="web-0_4711")
+RBAC = "rbac.authorization.k8s.io/v1"
+BINDINGS = Kind("ClusterRoleBinding", RBAC, "clusterrolebindings", status=False, namespaced=False)
+
+
+def bind(server: FakeApiServer, name: str, namespace: str) -> None:
+    """Create the ClusterRoleBinding of a controller."""
+    subjects = [{"kind": "ServiceAccount", "name": "apisix-ingress", "namespace": namespace}]
+    labels = {"app.kubernetes.io/name": "apisix-ingress"}
+    kind = {"apiVersion": RBAC, "kind": "ClusterRoleBinding"}
+    server.put({**kind, "metadata": {"name": name, "labels": labels}, "subjects": subjects})
+
+
+@pytest.fixture
+def unnamed(harness: SurveyHarness, forwards: Path) -> SurveyHarness:
+    """A configuration that does not name the namespace of the controller."""
     config = json.loads((forwards / harness.config).read_text())
     del config["kubernetes"]["election"]
     harness.cli.write(harness.config, json.dumps(config))
-    assert (await harness.ask("hosts", "web"))[0] == 0
+    harness.server.install(BINDINGS)
+    harness.server.remove("leases", "apisix-ingress-leader")
+    return harness
+
+
+async def test_the_lease_is_in_the_namespace_of_the_controller(unnamed: SurveyHarness, forwards: Path) -> None:
+    """A tenant who may write Leases must not choose the Pod."""
+    bind(unnamed.server, "apisix-ingress", "ingress")
+    unnamed.lead(namespace="ingress", holder="web-0_4711")
+    unnamed.lead(holder="evil-0_4711")
+    assert (await unnamed.ask("hosts", "web"))[0] == 0
     assert asked(forwards)[2] == "--namespace=ingress"
 
-    harness.lead(holder="evil-0_4711")
-    got = await harness.cli.beside("dashboard", "--no-open", "--config", harness.config)
-    want = "Lease apisix-ingress-leader exists in several namespaces: set --controller-namespace: default, ingress"
+
+@pytest.mark.parametrize(
+    ("namespaces", "want"),
+    [
+        ((), "must name one namespace, not none: set --controller-namespace"),
+        (("ingress",), "Lease ingress/apisix-ingress-leader does not exist: set --controller-namespace"),
+        (("a", "b"), "must name one namespace, not a, b: set --controller-namespace"),
+    ],
+)
+async def test_the_only_lease_is_not_that_of_the_controller(
+    unnamed: SurveyHarness, forwards: Path, namespaces: Sequence[str], want: str
+) -> None:
+    """The controller is not installed yet, or its Lease was deleted."""
+    unnamed.lead(namespace="evil", holder="evil-0_4711")
+    for namespace in namespaces:
+        bind(unnamed.server, namespace, namespace)
+    got = await unnamed.cli.beside("hosts", "web", "--config", unnamed.config)
     assert (got.returncode, want in got.stderr) == (2, True), got.stderr
-    assert len((forwards / "asked").read_text().splitlines()) == 1
+    assert not (forwards / "asked").exists()
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from translation.gateway.routes.external_auth import auth_plugins, refusal_of
 from translation.gateway.routes.filters import Setting, steps_of
 from translation.gateway.routes.matches import grpc_fields, http_fields
 from translation.gateway.routes.mirrors import mirror_plugin
+from translation.gateway.routes.mirrors import refusal_of as refusal_of_mirrors
 from translation.gateway.routes.precedence import KINDS as ORDERED_KINDS
 from translation.gateway.routes.precedence import by_priority
 from translation.hosts.host_owners import NOT_OWNED
@@ -267,7 +268,8 @@ def _grpc_rules(spec: GrpcRouteSpec, options: Options) -> Iterator[Rule]:
     for rule in spec.rules:
         cases = tuple(Case(grpc_fields(each), PathMatch()) for each in rule.matches) or (_EVERYTHING,)
         branches, refusal = branches_of(rule.session_persistence, backends=len(rule.backend_refs), enabled=on)
-        yield Rule(cases, rule.filters, rule.backend_refs, scheme="grpc", branches=branches, refusals=(refusal,))
+        refusals = (refusal, refusal_of_mirrors(rule.filters))
+        yield Rule(cases, rule.filters, rule.backend_refs, scheme="grpc", branches=branches, refusals=refusals)
 
 
 _EVERYTHING = Case({"uris": ["/*"], "vars": []}, PathMatch())

@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crds.gateway.common import Mirror
+from crds.gateway.common import Filter, Mirror
 from translation.core.builder import Builder
 from translation.gateway.routes.backends import Invalid, Wanted, target_of
 from translation.gateway.routes.loopback import add_route, own_path
 from translation.plugins.mirrors import PLUGIN, with_raw_path
 
 _PATH = "/__mirror"
+
+
+def refusal_of(filters: Sequence[Filter]) -> tuple[str, str]:
+    """Return reason and message why a GRPCRoute is not accepted, or empty texts.
+
+    APISIX connects to the address of the plugin by the protocol of the request, and cannot send it to another path.
+    """
+    if any(each.request_mirror is not None for each in filters):
+        return "UnsupportedValue", "filters: RequestMirror is not supported, as gateways do not copy gRPC; remove it"
+    return "", ""
 
 
 def mirror_plugin(

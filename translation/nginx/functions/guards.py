@@ -79,6 +79,9 @@ local function basic(want, ctx)
 end
 """
 
+MOST_CACHED = 2**13
+"""Bytes of the headers of a response that a worker keeps: it keeps 4,096 responses, and clients choose their keys."""
+
 _EXTERNAL = r"""
 local DROPPED = {"x-forwarded-scheme", "x-scheme", "x-forwarded-proto", "content-length", "transfer-encoding", "expect",
     "connection", "upgrade", "keep-alive", "te", "host", "x-forwarded-for", "proxy", "x-original-forwarded-for",
@@ -94,11 +97,18 @@ local function cached(want, ctx)
     end
     return store, want.cache.id .. " " .. ngx.md5(value(want.cache.key, ctx))
 end
+local function size_of(headers)
+    local size = 0
+    for name, given in pairs(headers) do
+        for _, text in ipairs(type(given) == "table" and given or {given}) do size = size + #name + #text end
+    end
+    return size
+end
 local function keep(want, ctx, answer)
     local seconds = want.cache.valid[tostring(answer.status)]
     local headers = answer.headers
-    if seconds and not (headers["Set-Cookie"] or headers["Vary"] or headers["Cache-Control"] or headers["Expires"]
-        or headers["X-Accel-Expires"]) then
+    if seconds and size_of(headers) <= MOST_CACHED and not (headers["Set-Cookie"] or headers["Vary"]
+        or headers["Cache-Control"] or headers["Expires"] or headers["X-Accel-Expires"]) then
         local store, key = cached(want, ctx)
         store:set(key, {status = answer.status, headers = headers, last = ngx.time() + seconds}, seconds + 1)
     end
@@ -189,7 +199,8 @@ end
 """
 
 GUARD = f"""local core = require("apisix.core")
-{SHARED_DATA}{_PASSWORDS}{LEADS_ELSEWHERE}{OWN_REQUESTS}local MOST_OF_BODY = {MOST_OF_BODY}{_EXTERNAL}
+{SHARED_DATA}{_PASSWORDS}{LEADS_ELSEWHERE}{OWN_REQUESTS}local MOST_OF_BODY = {MOST_OF_BODY}
+local MOST_CACHED = {MOST_CACHED}{_EXTERNAL}
 local function refused(want, ctx, status)
     if not (want.shown and want.shown[tostring(status)]) then return status end
     ctx.ingress_nginx_refused = status

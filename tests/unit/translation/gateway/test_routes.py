@@ -235,6 +235,12 @@ def mirror(service: str = "web", **share: Any) -> JsonObject:
     return {"type": "RequestMirror", "requestMirror": {"backendRef": {"name": service, "port": 80}, **share}}
 
 
+def test_a_grpc_route_with_a_mirror_is_not_accepted() -> None:
+    """A gateway would connect to itself by HTTP and copy nothing."""
+    found = served(route(rule(mirror()), kind="GRPCRoute"))
+    assert of_parents(found, "GRPCRoute")[0]["Accepted"] == "!UnsupportedValue"
+
+
 def test_mirrors_are_chained_by_their_share() -> None:
     half = mirror(fraction={"numerator": 1, "denominator": 2})
     found = served(route(rule(half, mirror(), mirror(percent=0)), hostnames=["a.test"]))

@@ -8,6 +8,7 @@ import pytest
 
 from apisix_ingress.model.formats.patterns import TextPattern
 from translation.nginx.functions.copies import MIRROR, MOST, MOST_BYTES
+from translation.nginx.functions.guards import GUARD, MOST_CACHED
 from translation.nginx.functions.own_requests import CLIENT, MOST_OF_BODY
 from translation.nginx.functions.texts import TEXTS
 
@@ -82,3 +83,10 @@ def test_work_that_continues_after_its_request_is_limited() -> None:
     """A client waits for its request, but not for a timer."""
     assert [text for text in TEXTS if "ngx.timer." in text] == [MIRROR]
     assert f"copies.count >= {MOST} or copies.bytes + bytes > {MOST_BYTES}" in MIRROR
+
+
+def test_responses_that_a_worker_keeps_are_small() -> None:
+    """Clients choose the keys, and a server of a tenant the headers: 4,096 responses would take a gigabyte."""
+    assert [text for text in TEXTS if ":set(key, {" in text] == [GUARD]
+    assert "size_of(headers) <= MOST_CACHED" in GUARD
+    assert f"local MOST_CACHED = {MOST_CACHED}\n" in GUARD
