@@ -1,4 +1,4 @@
-"""ApisixConsumer → consumer: its credentials, inline or from a Secret, and its plugins.
+"""ApisixConsumer → consumer: its credentials, inline or from a Secret, its plugins and its group.
 
 Bodies have the format of current gateways; they differ from 1.8 in hmac-auth, whose `key_id` was `access_key`. A Secret
 is parsed into the model of the inline value, so that the same rules apply to both. No message contains a value.
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from apisix_ingress.model import names
 from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import CustomObject, Secret
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
@@ -25,6 +25,7 @@ from crds.v2.common import SpecPart
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.outcome import Outcome
+from translation.core.scope import class_is_ours
 from translation.core.text_checks import check_object, check_secret
 from translation.plugins.configs import Plugins, present, review, translate_plugins
 
@@ -82,8 +83,23 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Outco
         "labels": names.owner_labels(options.controller_name, obj.meta.labels),
         "plugins": _plugins(draft, spec),
     }
-    draft.add(Record(RecordKey("consumers", username), username, body))
+    meant: dict[RecordKey, str] = {}
+    if spec.group:
+        name = names.object_name(draft.namespace, spec.group)
+        body["group_id"] = _group(draft, ObjectKey("ApisixConsumerGroup", draft.namespace, spec.group), name)
+        meant = {RecordKey("consumer_groups", body["group_id"]): name}
+    draft.add(Record(RecordKey("consumers", username), username, body, meant=meant))
     return draft.finish()
+
+
+def _group(draft: Builder, key: ObjectKey, name: str) -> str:
+    """Return the id of a consumer group, or report that no group of this class has that name."""
+    found = draft.custom(key)
+    if found is None:
+        draft.missing("ConsumerGroupNotFound", "spec.group", key)
+    elif not class_is_ours(found, draft.view, draft.options):
+        draft.foreign("ConsumerGroupNotFound", "spec.group", found)
+    return draft.refer("consumer_groups", name)
 
 
 def _check_username(draft: Builder, username: str) -> None:

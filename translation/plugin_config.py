@@ -1,4 +1,7 @@
-"""ApisixPluginConfig, and PluginConfig of 2.x → plugin config. Routes that refer to its id are not translated again."""
+"""ApisixPluginConfig, PluginConfig of 2.x → plugin config; ApisixConsumerGroup → consumer group.
+
+Routes and consumers that refer to the id are not translated again.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,21 @@ from translation.plugins.configs import Plugins, translate_plugins
 
 
 def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> Outcome:
-    """Return the plugin config of an ApisixPluginConfig or PluginConfig."""
+    """Return the record of the plugins of an object: a plugin config or a consumer group."""
     draft = Builder(obj.meta, view, options)
-    name = names.object_name(obj.meta.namespace, obj.meta.name, RESOURCES[obj.meta.kind].record_prefix)
-    body = draft.new_body("plugin_configs", name, labelled=True)
-    draft.protect("plugin_configs", names=frozenset({name}))
+    row = RESOURCES[obj.meta.kind]
+    (kind,) = row.record_names
+    name = names.object_name(obj.meta.namespace, obj.meta.name, row.record_prefix)
+    body = draft.new_body(kind, name, labelled=True)
+    draft.protect(kind, names=frozenset({name}))
     plugins = plugins_of(draft, obj)
     if plugins is not None:
-        draft.record("plugin_configs", name, body | {"plugins": plugins})
+        draft.record(kind, name, body | {"plugins": plugins})
     return draft.finish()
 
 
 def plugins_of(scope: Context, obj: CustomObject) -> Plugins | None:
-    """Return the plugins of an object of either kind, or None if its spec is invalid; problems go to `scope`."""
+    """Return the plugins of an object of these kinds, or None if its spec is invalid; problems go to `scope`."""
     check_object(scope, obj)
     try:
         ((plugins, path, _),) = parse_spec("ApisixPluginConfig", obj.spec).plugin_lists()

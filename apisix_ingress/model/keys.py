@@ -9,8 +9,10 @@ RecordKind: TypeAlias = Literal[
     "stream_routes",
     "upstreams",
     "ssls",
+    "consumer_groups",
     "consumers",
     "plugin_configs",
+    "protos",
     "global_rules",
     "plugin_metadata",
 ]
@@ -18,7 +20,9 @@ RecordKind: TypeAlias = Literal[
 RECORD_KINDS: tuple[RecordKind, ...] = (
     "ssls",
     "upstreams",
+    "consumer_groups",
     "consumers",
+    "protos",
     "plugin_configs",
     "plugin_metadata",
     "global_rules",

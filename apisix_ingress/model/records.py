@@ -22,8 +22,10 @@ UPSERT_RANK: dict[RecordKind, int] = {
     "ssls": 0,
     "upstreams": 0,
     "plugin_metadata": 0,
+    "protos": 0,
     "plugin_configs": 1,
-    "consumers": 1,
+    "consumer_groups": 1,
+    "consumers": 2,
     "global_rules": 2,
     "routes": 3,
     "stream_routes": 3,
@@ -182,7 +184,7 @@ UNKNOWN = Former()
 
 
 def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
-    """Yield every record that a body references: upstream, plugin configs, traffic-split upstreams.
+    """Yield every record that a body references: upstream, plugin configs, consumer group, traffic-split upstreams.
 
     The Admin API checks `upstream_id` and `plugin_config_id` at write time and guards their deletion, but not the
     upstreams of a traffic-split (contract: facts 11 to 13), which are included here.
@@ -191,12 +193,14 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
         yield RecordKey("upstreams", str(upstream_id))
     if plugin_config_id := body.get("plugin_config_id"):
         yield RecordKey("plugin_configs", str(plugin_config_id))
+    if group_id := body.get("group_id"):
+        yield RecordKey("consumer_groups", str(group_id))
     plugins = body.get("plugins")
     if not plugins or not isinstance(plugins, dict):
         return
     if kind == "routes":
         yield from _data_of_functions(plugins)
-    if kind in ("routes", "stream_routes", "plugin_configs", "global_rules", "consumers"):
+    if kind in ("routes", "stream_routes", "plugin_configs", "global_rules", "consumers", "consumer_groups"):
         yield from _split_upstreams(plugins)
 
 

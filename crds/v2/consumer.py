@@ -176,4 +176,5 @@ class ApisixConsumerSpec(Spec):
     is_consumer: ClassVar[bool] = True
 
     auth_parameter: AuthParameter | None = Field(default=None, description="Credentials.")
+    group: str = Field(default="", description="ApisixConsumerGroup in the same namespace.")
     plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins for requests of the consumer.")

@@ -1,4 +1,4 @@
-"""ApisixPluginConfig: a set of plugins that routes refer to by name."""
+"""ApisixPluginConfig and ApisixConsumerGroup: a set of plugins that routes or consumers refer to by name."""
 
 from __future__ import annotations
 
@@ -15,3 +15,7 @@ class ApisixPluginConfigSpec(Spec):
     columns: ClassVar = (Column("Plugins", ".spec.plugins[*].name", priority=1),)
 
     plugins: tuple[Plugin, ...] = Field(description="Plugins of the set.")
+
+
+class ApisixConsumerGroupSpec(ApisixPluginConfigSpec):
+    """The plugins of the group."""

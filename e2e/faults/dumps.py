@@ -18,6 +18,8 @@ KINDS = (
     "services",
     "plugin_configs",
     "ssls",
+    "protos",
+    "consumer_groups",
     "consumers",
     "global_rules",
     "plugin_metadata",

@@ -22,7 +22,17 @@ Records = dict[str, dict[str, Any]]
 """`routes/1` → the stored value."""
 
 UNLABELLED = ("global_rules", "plugin_metadata")
-ORDER = ("upstreams", "plugin_configs", "ssls", "consumers", *UNLABELLED, "routes", "stream_routes")
+ORDER = (
+    "upstreams",
+    "protos",
+    "plugin_configs",
+    "ssls",
+    "consumer_groups",
+    "consumers",
+    *UNLABELLED,
+    "routes",
+    "stream_routes",
+)
 """Objects are applied after the objects that they refer to."""
 OF_THE_GATEWAY = ("create_time", "update_time")
 GROUP = "apisix.apache.org/v2"

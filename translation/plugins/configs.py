@@ -17,6 +17,8 @@ from translation.plugins.code import check_code
 from translation.plugins.mirrors import PLUGIN as MIRROR
 from translation.plugins.mirrors import with_raw_path
 from translation.plugins.policy import judge
+from translation.plugins.protos import PLUGIN as TRANSCODE
+from translation.plugins.protos import with_proto
 
 if TYPE_CHECKING:
     from crds.v2.common import Plugin
@@ -59,6 +61,8 @@ def review(scope: Context, name: str, config: JsonObject, path: str, config_path
     # Global rules affect every team: RBAC decides who may write them.
     if scope.options.plugins == "reviewed" and scope.kind != "ApisixGlobalRule":
         config = judge(scope, name, config, path, config_path)
+    if name == TRANSCODE:
+        return with_proto(scope, config)
     return with_raw_path(config) if name == MIRROR else config
 
 

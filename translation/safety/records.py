@@ -27,7 +27,7 @@ from translation.safety.variables import variable_faults
 _MOST_REPORTED = 10
 """Maximum number of problems for one object."""
 
-_CLOSED_BY_PLUGIN: frozenset[RecordKind] = frozenset({"plugin_configs", "consumers"})
+_CLOSED_BY_PLUGIN: frozenset[RecordKind] = frozenset({"plugin_configs", "consumers", "consumer_groups"})
 """Kinds whose plugins become those of routes."""
 
 _DISCOVERY = ("service_name", "discovery_type", "discovery_args")
@@ -37,6 +37,7 @@ _EFFECTS: Mapping[RecordKind, tuple[str, str]] = {
     "routes": ("route", "its requests get 503"),
     "plugin_configs": ("plugin config", "requests for its routes get 503"),
     "consumers": ("consumer", "its requests get 503"),
+    "consumer_groups": ("consumer group", "requests of its consumers get 503"),
     "upstreams": ("upstream", "it has no nodes"),
     "global_rules": ("global rule", "the plugin is left out"),
     "ssls": ("certificate", "it is left out"),

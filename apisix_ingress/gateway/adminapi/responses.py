@@ -35,9 +35,14 @@ _HELD_BY: tuple[tuple[RecordKind, TextPattern], ...] = (
 )
 _DUPLICATE = TextPattern(r"duplicate [a-z_]{1,64} of plugin [a-z0-9-]{1,64} found with consumer: [\w.-]{1,128}")
 _NOT_FOUND = TextPattern(
-    r"failed to fetch (upstream|plugin config|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
+    r"failed to fetch (upstream|plugin config|consumer group|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
 )
-_NAMED: dict[str, RecordKind] = {"upstream": "upstreams", "plugin config": "plugin_configs", "ssl": "ssls"}
+_NAMED: dict[str, RecordKind] = {
+    "upstream": "upstreams",
+    "plugin config": "plugin_configs",
+    "consumer group": "consumer_groups",
+    "ssl": "ssls",
+}
 _TRANSIENT = frozenset({408, 425, 429})
 LONGEST_WAIT = 300.0
 """The maximum `Retry-After` in seconds; longer ones are cut to it."""

@@ -99,4 +99,11 @@ REFERENCE_CODES = (
         f"{WARNED} Every Pod gets requests, because the node is the address of the Service.",
         "Remove `resolveGranularity`, so that the Pods of the subset are the nodes, or remove the subset.",
     ),
+    Code(
+        "AIX0112",
+        "ConsumerGroupNotFound",
+        "A referenced ApisixConsumerGroup does not exist or has another class",
+        KEPT,
+        "Create it in the namespace of the consumer, or correct the name.",
+    ),
 )

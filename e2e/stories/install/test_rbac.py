@@ -126,7 +126,9 @@ class RbacHarness:
             "ApisixUpstream": {"loadbalancer": {"type": "least_conn"}},
             "ApisixPluginConfig": {"plugins": [header]},
             "ApisixTls": {"hosts": [self.stage.host], "secret": {"name": "cert", "namespace": self.stage.namespace}},
-            "ApisixConsumer": {"authParameter": {"keyAuth": {"secretRef": {"name": "key"}}}},
+            "ApisixConsumer": {"authParameter": {"keyAuth": {"secretRef": {"name": "key"}}}, "group": "web"},
+            "ApisixConsumerGroup": {"plugins": [header]},
+            "ApisixProto": {"content": "message Empty {}"},
             "ApisixGlobalRule": {"plugins": [{"name": "request-id", "enable": True}]},
         }
         secured = ingress(f"tls.{self.stage.host}", "secured")

@@ -167,6 +167,9 @@ GOOD = [
             "pluginMetadata": {"http-logger": {"log_format": {"host": "$host"}}},
         },
     ),
+    Case("a consumer of a group", "ApisixConsumer", {"group": "gold"}),
+    Case("a consumer group", "ApisixConsumerGroup", {"plugins": []}),
+    Case("a Protobuf definition", "ApisixProto", {"content": "message Empty {}"}),
     Case("an empty set of plugins", "ApisixPluginConfig", {"plugins": []}),
     Case("a global rule", "ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": False, "secretRef": ""}]}),
 ]
@@ -307,6 +310,7 @@ BAD = [
         "spec.secret",
         "must be a mapping",
     ),
+    Case("an empty definition", "ApisixProto", {"content": ""}, "spec.content", "must not be empty"),
     Case("no source", "ApisixConsumer", auth(keyAuth={}), "spec.authParameter.keyAuth", "value or secretRef"),
     Case(
         "a source without a name",

@@ -28,6 +28,8 @@ GOOD: dict[str, JsonObject] = {
     "ApisixUpstream": {"externalNodes": [{"type": "Domain", "name": "a.example.com"}]},
     "ApisixTls": {"hosts": ["a.example.com"], "secret": {"name": "none", "namespace": "default"}},
     "ApisixConsumer": {"authParameter": {"keyAuth": {"value": {"key": "canary"}}}},
+    "ApisixConsumerGroup": {"plugins": [{"name": "cors", "enable": True}]},
+    "ApisixProto": {"content": "message Empty {}"},
     "ApisixPluginConfig": {"plugins": [{"name": "cors", "enable": True}]},
     "ApisixGlobalRule": {"plugins": [{"name": "cors", "enable": True}]},
     "ApisixClusterConfig": {"monitoring": {"prometheus": {"enable": True}}},

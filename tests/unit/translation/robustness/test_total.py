@@ -70,7 +70,9 @@ SEEDS = (
             "client": {"caSecret": {"name": "secret", "namespace": "default"}, "depth": 1},
         },
     ),
-    make("ApisixConsumer", "c", spec={"authParameter": {"jwtAuth": {"value": {"key": "k", "exp": 60}}}}),
+    make("ApisixConsumerGroup", "g", spec={"plugins": [{"name": "p", "enable": True, "secretRef": "secret"}]}),
+    make("ApisixProto", "proto", spec={"content": "message Empty {}"}),
+    make("ApisixConsumer", "c", spec={"group": "g", "authParameter": {"jwtAuth": {"value": {"key": "k", "exp": 60}}}}),
     make("ApisixGlobalRule", "rule", spec={"plugins": [{"name": "p", "enable": True, "secretRef": "secret"}]}),
     make(
         "ApisixClusterConfig",

@@ -80,6 +80,8 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "translation/nginx/native/objects/upstreams.py": ({"ApisixUpstream"}, "writes manifests"),
     "translation/plugins/configs.py": ({"ApisixGlobalRule"}, "a plugin of every request is judged in any case"),
     "translation/plugins/policy/judge.py": ({"ApisixConsumer"}, "some plugins are only for consumers"),
+    "translation/consumer.py": ({"ApisixConsumerGroup"}, "consumers refer to their group"),
+    "translation/plugins/protos.py": ({"ApisixProto"}, "grpc-transcode refers to one"),
     "translation/route.py": ({"ApisixPluginConfig", "ApisixUpstream"}, "routes refer to them"),
     "translation/service.py": ({"ApisixUpstream"}, "settings of a Service"),
     "translation/upstreams/backends.py": ({"ApisixUpstream"}, "routes refer to them"),

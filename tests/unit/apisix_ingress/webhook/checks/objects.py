@@ -12,6 +12,8 @@ WITH_CLASS = (
     ("ApisixPluginConfig", {"plugins": [plugin("redirect")]}),
     ("ApisixTls", {"hosts": ["a.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
     ("ApisixConsumer", {"authParameter": {"keyAuth": {"value": {"key": "k"}}}}),
+    ("ApisixConsumerGroup", {"plugins": [plugin("redirect")]}),
+    ("ApisixProto", {"content": "message Empty {}"}),
     ("ApisixGlobalRule", {"plugins": [plugin("redirect")]}),
     ("ApisixClusterConfig", {"monitoring": {"prometheus": {"enable": True}}}),
 )
