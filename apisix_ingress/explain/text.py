@@ -14,12 +14,10 @@ def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
     yield f"{asked['method']} {asked['scheme']}://{asked['host'] or '(no host)'}{asked['path']}"
     summary, elsewhere = document["answer"]["summary"], document.get("elsewhere", ())
     yield f"  {_where(document) if elsewhere else ''}{summary}"
-    if unverified := document["answer"].get("unverified"):
-        yield f"  not verified: {unverified}"
+    yield from _unverified(document["answer"])
     for each in elsewhere:
         yield f"  {_where(each)}{'the same' if each['summary'] == summary else each['summary']}"
-        if unverified := each.get("unverified"):
-            yield f"  not verified: {unverified}"
+        yield from _unverified(each)
     yield from (f"    depends on: {each}" for each in document["answer"]["depends_on"])
     if "certificate" in document:
         yield from _certificate_lines(document["certificate"])
@@ -32,6 +30,13 @@ def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
         yield f"  no route has this host; similar hosts: {', '.join(document['similar_hosts'])}"
     yield from _candidate_lines(document, verbose=verbose)
     yield from (f"  note: {note}" for note in document["notes"])
+
+
+def _unverified(answer: JsonObject) -> Iterator[str]:
+    """Yield why an answer is not verified, unless its summary contains the reason."""
+    why = answer.get("unverified", "")
+    if why not in answer["summary"]:
+        yield f"  not verified: {why}"
 
 
 def _where(found: JsonObject) -> str:

@@ -184,7 +184,8 @@ def _write(world: World, options: Options, report: MigrationReport, folder: Path
     counts = Counter(each.effect for each in found.notes)
     effects = ", ".join(f"{effect}: {count}" for effect, count in sorted(counts.items()))
     summary = effects or ("no differences" if found.hosts else "no hosts")
-    print_stderr([f"wrote {len(files)} files to {folder}; {summary}; see {folder / DIFFERENCES}"])
+    number = "1 file" if len(files) == 1 else f"{len(files)} files"
+    print_stderr([f"wrote {number} to {folder}; {summary}; see {folder / DIFFERENCES}"])
     return bool(counts["closed"] or counts["not written"])
 
 

@@ -25,6 +25,9 @@ from translation.safety.faults import UNSAFE
 _MOST = 5
 """Maximum number of reasons for one Ingress."""
 
+_LONGEST = 100
+"""Characters of a value that are shown."""
+
 _CLOSED = "its paths respond with 503 until you correct the value"
 
 
@@ -83,5 +86,7 @@ def _rejections(record: Record, mistakes: _Mistakes) -> Iterator[str]:
     for name, config in plugins.items() if isinstance(plugins, dict) else ():
         for path, message in mistakes.of(name, config):
             yield f"APISIX rejects {'.'.join(filter(None, (name, path)))}: {message}; {_CLOSED}"
-    for field in misfits(record.key.kind, record.body):
-        yield f"APISIX rejects {field} of the generated {record.key.kind}; {_CLOSED}"
+    for field, value in misfits(record.key.kind, record.body):
+        # A CA comes from a Secret, and is long.
+        shown = "" if field == "client.ca" else f" {canonical(value).decode()[:_LONGEST]}"
+        yield f"APISIX rejects{shown} in {field} of the generated {record.key.kind}; {_CLOSED}"

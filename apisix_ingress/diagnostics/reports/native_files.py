@@ -91,9 +91,9 @@ def _places(notes: Iterable[Note], effect: Effect) -> dict[str, list[str]]:
 
 def _counts(found: Manifests) -> str:
     worst = {host: min((_ORDER[note.effect] for note in notes), default=len(_ORDER)) for host, notes in _by_host(found)}
-    counts = Counter(worst.values())
+    counts, number = Counter(worst.values()), "1 host" if len(worst) == 1 else f"{len(worst)} hosts"
     return (
-        f"{len(worst)} hosts: {counts[0]} with closed paths, {counts[1]} not written completely,"
+        f"{number}: {counts[0]} with closed paths, {counts[1]} not written completely,"
         f" {counts[2]} with a difference, {counts[3]} without a known difference."
     )
 

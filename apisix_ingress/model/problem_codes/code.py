@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_OF_GATEWAYS = "AIX11"
+"""The codes of states in gateways, which `lint` cannot report."""
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -30,8 +33,11 @@ class Code:
     @property
     def explanation(self) -> str:
         """The effect, the remedy and how to suppress the code, as Markdown without a final newline."""
+        text = f"**Effect.** {self.effect}\n\n**Remedy.** {self.remedy}"
+        if self.number.startswith(_OF_GATEWAYS):
+            return text
         suppress = f"`--suppress {self.number}`, or, for one object, `--suppress '{self.number}=KIND NAMESPACE/NAME'`"
-        return f"**Effect.** {self.effect}\n\n**Remedy.** {self.remedy}\n\nTo suppress it in `lint`: {suppress}."
+        return f"{text}\n\nTo suppress it in `lint`: {suppress}."
 
 
 KEPT = "This version of the object is not published; the last valid version, if any, stays in the gateways."

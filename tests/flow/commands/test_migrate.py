@@ -131,7 +131,7 @@ def test_a_host_whose_paths_respond_with_503_is_closed(cli: Cli) -> None:
     cli.write("shop.yaml", f"{REFUSED}---\n{config}\n")
     got = cli("migrate", "shop.yaml", "--config-map", "default/nginx", "--write", "out")
     text = (cli.folder / "out" / "DIFFERENCES.md").read_text()
-    assert (got.returncode, "1 hosts: 1 with closed paths" in text) == (3, True)
+    assert (got.returncode, "1 host: 1 with closed paths" in text) == (3, True)
     assert "configuration-snippet" in text.partition("## Closed")[2].partition("##")[0]
 
 

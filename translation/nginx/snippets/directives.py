@@ -258,6 +258,27 @@ def _gzip(values: list[str]) -> Replacement:
     return Replacement("the plugin gzip")
 
 
+def _cache(values: list[str]) -> Replacement:
+    if values == ["off"]:
+        return Replacement("not needed, unless the ConfigMap enables a cache", is_needed=False)
+    # Unlike nginx without proxy_cache_valid, the plugin caches responses without Cache-Control, whatever their cookies.
+    sessions = '["$http_authorization", "$http_cookie"]'
+    return Replacement(
+        f'the plugin proxy-cache with {{"cache_bypass": {sessions}, "no_cache": {sessions}}}: without these fields,'
+        " clients may get responses for other users"
+    )
+
+
+def _client_address(values: list[str]) -> Replacement | None:
+    if len(values) != 1:
+        return None
+    if values == ["proxy_protocol"]:
+        return _GLOBAL(values)
+    source = f"http_{values[0].lower().replace('-', '_')}"
+    text = f'the plugin real-ip with {{"source": {_quoted(source)}, "trusted_addresses": […]}}, the addresses of'
+    return Replacement(f"{text} set_real_ip_from: without these, it trusts every client")
+
+
 def _auth_variable(values: list[str]) -> Replacement | None:
     start = "$upstream_http_"
     if len(values) < 2 or not values[1].startswith(start):
@@ -304,7 +325,9 @@ _MAKERS: Mapping[str, Callable[[list[str]], Replacement | None]] = {
     "limit_req": _is("the annotation limit-rps"),
     "limit_conn": _is("the annotation limit-connections"),
     "sub_filter": _is("the plugin response-rewrite with filters"),
-    "proxy_cache": _is("the plugin proxy-cache"),
+    "proxy_cache": _cache,
+    "real_ip_header": _client_address,
+    "set_real_ip_from": lambda values: Replacement(f"the plugin real-ip, in trusted_addresses: {json.dumps(values)}"),
     "gzip": _gzip,
     "brotli": _is("the plugin brotli"),
     "proxy_buffers": _GLOBAL,

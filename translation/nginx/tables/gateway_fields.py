@@ -146,12 +146,12 @@ FIELDS = (
 )
 
 
-def misfits(record: str, body: FrozenJson) -> Iterator[str]:
-    """Yield the fields of a record, or of the configuration of a plugin, whose values a gateway rejects."""
+def misfits(record: str, body: FrozenJson) -> Iterator[tuple[str, object]]:
+    """Yield the fields of a record, or of the configuration of a plugin, with the values that a gateway rejects."""
     for each in FIELDS:
         if each.record == record:
             values = _values(body, each.path.replace("[]", ".[]").split("."))
-            yield from (each.path for value in values if not each.fits(value))
+            yield from ((each.path, value) for value in values if not each.fits(value))
 
 
 def _values(value: Any, path: list[str]) -> Iterator[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apisix_ingress.explain.answer import unread
 from apisix_ingress.explain.report import SHOWN_MISSES, explain
 from apisix_ingress.explain.request import parse_request
 from apisix_ingress.explain.text import lines
@@ -104,6 +105,14 @@ def test_a_missing_certificate_is_reported_although_clients_get_another_one() ->
 
 def test_missing_certificate_is_reported() -> None:
     assert "no certificate for this name: the handshake fails" in "\n".join(lines(ask("https://a.org/", {})))
+
+
+def test_why_an_answer_is_not_verified_is_printed_once() -> None:
+    got = ask("a.org/", {"routes/r": {"uri": "/*"}}, unverified="the gateway is away")
+    unread_answer = {**got, "answer": {**got["answer"], **unread("the gateway is away")}}
+
+    assert sum("the gateway is away" in line for line in lines(got)) == 1
+    assert sum("the gateway is away" in line for line in lines(unread_answer)) == 1
 
 
 def test_tie_is_noted_with_its_remedy() -> None:

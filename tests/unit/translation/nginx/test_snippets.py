@@ -29,9 +29,24 @@ def rule(plugins: str, **match: object) -> str:
 ORDERED = "no equivalent: nginx uses the first line that matches; write a list yourself"
 
 
+SESSIONS = '["$http_authorization", "$http_cookie"]'
+
+
 @pytest.mark.parametrize(
     ("snippet", "want"),
     [
+        (
+            "proxy_cache zone;",
+            f'the plugin proxy-cache with {{"cache_bypass": {SESSIONS}, "no_cache": {SESSIONS}}}: without these fields,'
+            " clients may get responses for other users",
+        ),
+        (
+            "real_ip_header X-Forwarded-For;",
+            'the plugin real-ip with {"source": "http_x_forwarded_for", "trusted_addresses": […]}, the addresses of'
+            " set_real_ip_from: without these, it trusts every client",
+        ),
+        ("set_real_ip_from 10.0.0.0/8;", 'the plugin real-ip, in trusted_addresses: ["10.0.0.0/8"]'),
+        ("real_ip_header proxy_protocol;", "a setting of the whole gateway (nginx_config in config.yaml)"),
         (
             'more_set_headers "X-Frame-Options: DENY";',
             'the plugin response-rewrite with {"headers": {"set": {"X-Frame-Options": "DENY"}}}',

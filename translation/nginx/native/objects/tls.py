@@ -7,8 +7,8 @@ from translation.nginx.native.model import Certificate, HostPlan, Note, Written
 from translation.nginx.native.objects.names import manifest, object_name
 
 SELF_SIGNED = (
-    "https: the host has no certificate of its own, and ingress-nginx serves a self-signed one; add a certificate, or"
-    " set ingress_nginx.default_ssl_certificate"
+    "https: no Ingress of the host names a certificate, or its Secret is missing or invalid, and ingress-nginx serves a"
+    " self-signed one; add the Secret to the files, write an ApisixTls, or set ingress_nginx.default_ssl_certificate"
 )
 
 

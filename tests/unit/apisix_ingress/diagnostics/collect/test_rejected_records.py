@@ -52,6 +52,9 @@ def test_an_ingress_whose_records_are_accepted_is_served_exactly() -> None:
 def test_fields_of_records_that_do_not_fit_are_found() -> None:
     body = {"hosts": ["a.test", "b/c"], "timeout": {"connect": 0, "read": 1}}
 
-    assert list(misfits("routes", body)) == ["hosts[]", "timeout.connect"]
-    assert list(misfits("ssls", {"client": {"ca": "short", "depth": -1}})) == ["client.ca", "client.depth"]
-    assert list(misfits("client-control", {"max_body_size": "1m"})) == ["max_body_size"]
+    assert list(misfits("routes", body)) == [("hosts[]", "b/c"), ("timeout.connect", 0)]
+    assert list(misfits("ssls", {"client": {"ca": "short", "depth": -1}})) == [
+        ("client.ca", "short"),
+        ("client.depth", -1),
+    ]
+    assert list(misfits("client-control", {"max_body_size": "1m"})) == [("max_body_size", "1m")]

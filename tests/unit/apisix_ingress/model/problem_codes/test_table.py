@@ -98,3 +98,8 @@ def test_code_is_found_by_number_and_word(text: str) -> None:
 def test_error_for_an_unknown_code_names_the_most_similar_one(text: str, want: str) -> None:
     with pytest.raises(ValueError, match=re.escape(want)):
         find_code(text)
+
+
+def test_only_codes_that_lint_reports_say_how_to_suppress_them() -> None:
+    without = {each.number[:5] for each in CODES.values() if "--suppress" not in each.explanation}
+    assert without == {"AIX11"}
