@@ -263,4 +263,4 @@ def _listed(values: Sequence[str], every: str) -> str:
 
 
 def _origin(origin: str) -> str:
-    return "^" + escaped_literal(origin).replace(r"\*", "[A-Za-z0-9._-]*") + "$"
+    return "^" + escaped_literal(origin).replace(r"\*", "[A-Za-z0-9_-][A-Za-z0-9._-]*") + "$"
