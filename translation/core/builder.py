@@ -100,6 +100,11 @@ class Builder(Context):
             meant = {key: self._meant[key] for key in references(kind, body) if key in self._meant} or NO_NAMES
         self.add(Record(RecordKey(kind, body["id"]), name, body, None, existing_only, meant))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a limit was exceeded; the problem has been reported."""
+        return self._entries > MOST_ENTRIES or super().is_full
+
     def _count_entries(self, route: JsonObject) -> None:
         """Account for the entries that a gateway adds to its router for a route, at every change of any route."""
         before = self._entries

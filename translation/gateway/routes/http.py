@@ -183,8 +183,13 @@ class _Route:
                     self._match(_Part(rule, branch, backends, case, behind), attached, match, position)
 
     def _match(self, part: _Part, attached: Attached, match: RankedMatch, position: int) -> None:
-        """Add the records of one match at one listener: one, unless hosts need different priorities."""
+        """Add the records of one match at one listener: one, unless hosts need different priorities.
+
+        A small route with many matches and listeners would have very many, so this ends at the limit.
+        """
         draft, listener = self._draft, attached.listener
+        if draft.is_full:
+            return
         where = [
             *address_and_port(listener, attached.address, draft.options),
             *handshake(attached.entry, listener),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +17,9 @@ from apisix_ingress.state.world import World
 from tests.unit.translation.gateway.objects import CLASS, gateway, listener, of_parents, route, rule
 from tests.unit.translation.objects import OPTIONS, make, service
 from tests.unit.translation.settling import bodies, prepare, problems, settle
+from translation.core import builder, context
+from translation.gateway.routes import http
+from translation.gateway.routes.precedence import by_priority
 from translation.plugins.mirrors import RAW_PATH
 
 NAMED = replace(OPTIONS, ingress_class="ours")
@@ -288,6 +292,8 @@ def test_cors_without_lists_permits_what_browsers_always_permit(credentials: boo
         ("https://a.example.org", True),
         ("https://a.b.example.org", True),
         ("https://example.org", False),
+        ("https://.example.org", False),
+        ("https://..example.org", False),
         ("https://evil.test/.example.org", False),
         ("https://evil.test?https://a.example.org", False),
     ],
@@ -296,6 +302,24 @@ def test_wildcards_of_cors_stand_for_names(origin: str, want: bool) -> None:
     got = plugins({"type": "CORS", "cors": {"allowOrigins": ["https://*.example.org"]}})
     (pattern,) = got["cors"]["allow_origins_by_regex"]
     assert bool(re.search(pattern, origin)) == want
+
+
+@pytest.mark.parametrize(("limit", "most"), [((context, "MOST_BYTES"), 2**16), ((builder, "MOST_ENTRIES"), 200)])
+def test_no_more_records_are_generated_than_permitted(
+    limit: tuple[ModuleType, str], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Matches times listeners: a route of 7 kB could generate 262,144 records."""
+    asked: list[str] = []
+    monkeypatch.setattr(*limit, most)
+    monkeypatch.setattr(http, "by_priority", lambda *given, **named: asked.append("") or by_priority(*given, **named))
+    matches = [{"path": {"type": "Exact", "value": f"/{number}"}} for number in range(64)]
+    many = gateway(*(listener(f"l{number}", hostname=f"{number}.test") for number in range(64)))
+
+    found = settle(CLASS, many, service(), route(rule(matches=matches)), options=replace(OPTIONS, plugins="reviewed"))
+
+    assert "TooLarge" in str(problems(found))
+    assert [each for each in bodies(found).values() if each["name"].startswith("HTTPRoute")] == []
+    assert 0 < len(asked) < 300
 
 
 def test_a_dot_in_a_regular_expression_matches_a_line_break() -> None:
