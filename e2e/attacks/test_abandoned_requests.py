@@ -79,6 +79,24 @@ def test_requests_without_a_waiting_client_are_limited(real: Tenants) -> None:
     assert 0 < int(real.traffic.until(lambda answer: answer.pod == "web", plain, "/unfinished").text) <= 512
 
 
+def test_routes_of_one_tenant_do_not_take_the_requests_of_another(real: Tenants) -> None:
+    hosts = [f"silent{number}.{real.domain}" for number in range(5)]
+    for number, host in enumerate(hosts):
+        real.attack(real.ingress(f"silent{number}", host, service="evil", custom_http_errors="418"))
+        real.traffic.until(lambda answer: answer.pod == "evil", host)
+    other = f"other.{real.domain}"
+    real.apply(real.ingress("other", other, custom_http_errors="418"))
+    real.traffic.until(lambda answer: answer.pod == "web", other)
+
+    for host in hosts:
+        for _ in range(512):
+            with socket.create_connection(real.traffic.address, timeout=TIMEOUT) as connection:
+                connection.sendall(f"GET /silent HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+
+    real.traffic.until_status(503, hosts[-1])
+    assert real.traffic.counts(20, other) == {"web": 20}
+
+
 def test_the_page_for_an_error_is_not_avoided_or_changed(real: Tenants) -> None:
     host = f"pages.{real.domain}"
     real.victim.create("pages")

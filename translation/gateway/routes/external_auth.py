@@ -78,6 +78,7 @@ def _values(auth: ExternalAuth, uri: str, draft: Builder) -> dict[str, Any]:
     values: dict[str, Any] = {
         "base": draft.options.loopback,
         "uri": uri,
+        "namespace": draft.namespace,
         "headers": _names((_ALWAYS, *auth.http.allowed_headers)),
         "copied": _names(auth.http.allowed_response_headers),
     }

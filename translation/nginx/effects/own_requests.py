@@ -43,7 +43,12 @@ def own_requests(site: Site) -> tuple[Function, ...]:
     if not _can_send_requests(site) or not (errors or by_status or "late" in times or asked):
         return ()
     tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
-    wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": times}
+    wanted: JsonObject = {
+        "again": dict.fromkeys(again, True),
+        "tries": tries or _TRIES,
+        "timeout": times,
+        "namespace": site.namespace,
+    }
     wanted |= {name: value for name, value in optional.items() if value}
     limit = body_limit(site)
     if errors:

@@ -96,7 +96,7 @@ return function(conf, ctx)
         if failure then return 413 end
         body = text
     end
-    local held = reserved(ctx)
+    local held = reserved(ctx, want.namespace)
     if not held then return 503 end
     local answer, err, client = asked(want, ctx, body)
     local text = answer and content(client, answer)

@@ -169,7 +169,7 @@ local function sign_in(want, ctx, cookies)
     return 302
 end
 local function external(want, ctx)
-    local held = reserved(ctx)
+    local held = reserved(ctx, want.namespace)
     if not held then return 503 end
     local answer, err = asked(want, ctx)
     release(held)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 MOST = 2048
-"""Requests that functions of a worker of a gateway send at the same time; a route may send a quarter of them."""
+"""Requests that functions of a worker of a gateway send at the same time.
+
+A route may send a quarter of them, and the routes of a namespace as many as are free: half of them, or less if others
+send some.
+"""
 
 MOST_OF_HEAD = 2**18
 """Bytes of the status, the headers and the interim responses before a response."""
@@ -60,22 +64,25 @@ request of the connection would get the response of this one.
 
 OWN_REQUESTS = f"""{CLIENT}local function release(held)
     if held.is_released then return end
-    local all, id = held.all, held.id
-    held.is_released, all.total, all[id] = true, all.total - 1, all[id] > 1 and all[id] - 1 or nil
+    local all = held.all
+    held.is_released, all.total = true, all.total - 1
+    for _, id in ipairs(held.ids) do all[id] = all[id] > 1 and all[id] - 1 or nil end
 end
 local RELEASE = {{name = "ingress-nginx-requests", log = release}}
-local function reserved(ctx)
-    local all, id = package.loaded["ingress_nginx.requests"] or {{total = 0}}, "route " .. ctx.route_id
+local function reserved(ctx, namespace)
+    local all = package.loaded["ingress_nginx.requests"] or {{total = 0}}
+    local ids = {{"route " .. ctx.route_id, "namespace " .. namespace}}
     package.loaded["ingress_nginx.requests"] = all
-    if all.total >= {MOST} or (all[id] or 0) >= {MOST // 4} then return nil end
-    all.total, all[id] = all.total + 1, (all[id] or 0) + 1
-    local held, plugins = {{all = all, id = id}}, ctx.plugins
+    if (all[ids[1]] or 0) >= {MOST // 4} or (all[ids[2]] or 0) >= {MOST} - all.total then return nil end
+    all.total = all.total + 1
+    for _, id in ipairs(ids) do all[id] = (all[id] or 0) + 1 end
+    local held, plugins = {{all = all, ids = ids}}, ctx.plugins
     plugins[#plugins + 1] = RELEASE
     plugins[#plugins + 1] = held
     return held
 end
 """
-"""`reserved` returns a place for a request, or nil if there is none. A function does not notice that its client has
-gone, so that a few clients could take all connections of a worker with requests to a slow backend. `release` frees the
-place; the end of the request does so, too.
+"""`reserved` returns a place for a request of a namespace, or nil if there is none. A function does not notice that its
+client has gone, so that a few clients could take all connections of a worker with requests to a slow backend. `release`
+frees the place; the end of the request does so, too.
 """

@@ -186,7 +186,7 @@ return function(conf, ctx)
         local length = tonumber(ngx.var.http_content_length) or 0
         return want.limit and (ngx.var.http_transfer_encoding or length > want.limit) and 413 or nil
     end
-    if not reserved(ctx) then return 503 end
+    if not reserved(ctx, want.namespace) then return 503 end
     if not code and target_of(want, ctx) == "" then code = 500 end
     if not code then
         body, code = body_of(want)

@@ -28,6 +28,7 @@ _LOST = {
     **dict.fromkeys((*_OF_RETRIES, "any_method", "version"), _RETRIES),
     "head": "proxy-buffer-size: larger response headers need proxy_buffer_size in the gateway's config.yaml",
     "limit": "",
+    "namespace": "",
     "tls": "",
 }
 """Values of functions that protect nothing → what is different without the function; any other closes the path."""

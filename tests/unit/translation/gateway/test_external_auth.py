@@ -51,6 +51,7 @@ def test_a_request_is_asked_about_through_a_path_of_the_gateway(options: Any) ->
     assert asking["plugins"]["serverless-pre-function"]["ingress_nginx"] == {
         "external": {
             "base": "http://127.0.0.1:9080",
+            "namespace": "default",
             "uri": f"http://127.0.0.1:9080{path}",
             "headers": ["authorization", "cookie"],
             "copied": ["x-user"],

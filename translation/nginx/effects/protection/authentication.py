@@ -160,6 +160,7 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     wanted: JsonObject = {
         "uri": _for_gateway(service.url),
         "base": destination.base,
+        "namespace": site.namespace,
         "method": service.method or "GET",
         "headers": {name: _for_gateway(text) for name, text in headers.items()},
         "response_headers": list(service.response_headers),
