@@ -43,6 +43,9 @@ from translation.plugins.pattern_errors import close_on_error
 _PRIORITY_STEP = 2**24
 """A priority of a policy outweighs the precedence of any match."""
 
+MOST_RECORDS = 10_000
+"""Maximum number of records of a route where teams share gateways: 64 listeners times 128 matches are fewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -78,7 +81,12 @@ def translate_http_route(obj: CustomObject, view: View, options: Options) -> Out
         return draft.finish()
     parents = parents_of(draft, obj, spec)
     attached = {each.listener.key: each for parent in parents for each in parent.listeners}
-    route = _Route(draft, obj, [each for each in attached.values() if each.is_served])
+    served = [each for each in attached.values() if each.is_served]
+    if options.judges_plugins and len(served) * sum(1 for _ in ranked_matches(obj)) > MOST_RECORDS:
+        what = f"generates more than {MOST_RECORDS:,} routes, one for each match and listener; use fewer of them"
+        draft.error("TooLarge", "spec", what)
+        served = []
+    route = _Route(draft, obj, served)
     for index, rule in enumerate(rules):
         route.add(rule, index)
     return assessed(draft, parents, tuple(route.invalid))

@@ -12,7 +12,8 @@ import pytest
 from apisix_ingress.model.decoders import decode_custom
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.network.gateway_matches import MOST_VALUES, match_values
+from apisix_ingress.model.network.gateway_matches import MOST_VALUES, RankedMatch, match_values
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.world import World
 from tests.unit.translation.gateway.objects import CLASS, gateway, listener, of_parents, route, rule
 from tests.unit.translation.objects import OPTIONS, make, service
@@ -304,14 +305,33 @@ def test_wildcards_of_cors_stand_for_names(origin: str, want: bool) -> None:
     assert bool(re.search(pattern, origin)) == want
 
 
+@pytest.mark.parametrize(("most", "want"), [(4, []), (3, ["TooLarge"])])
+def test_a_route_of_a_team_may_have_a_number_of_matches_and_listeners(
+    most: int, want: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "MOST_RECORDS", most)
+    web = route(rule(matches=[{"path": {"value": "/a"}}, {"path": {"value": "/b"}}]))
+    both = gateway(listener("one", hostname="1.test"), listener("two", hostname="2.test"))
+
+    found = settle(CLASS, both, service(), web, options=replace(OPTIONS, plugins="reviewed"))
+
+    assert problems(found).get("HTTPRoute default/app", []) == want
+    assert problems(settle(CLASS, both, service(), web)).get("HTTPRoute default/app", []) == []
+
+
 @pytest.mark.parametrize(("limit", "most"), [((context, "MOST_BYTES"), 2**16), ((builder, "MOST_ENTRIES"), 200)])
 def test_no_more_records_are_generated_than_permitted(
     limit: tuple[ModuleType, str], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Matches times listeners: a route of 7 kB could generate 262,144 records."""
-    asked: list[str] = []
+    asked: list[int] = []
+
+    def counted(obj: CustomObject, match: RankedMatch, *given: Any, **named: Any) -> dict[int, list[str]]:
+        asked.append(match.match)
+        return by_priority(obj, match, *given, **named)
+
     monkeypatch.setattr(*limit, most)
-    monkeypatch.setattr(http, "by_priority", lambda *given, **named: asked.append("") or by_priority(*given, **named))
+    monkeypatch.setattr(http, "by_priority", counted)
     matches = [{"path": {"type": "Exact", "value": f"/{number}"}} for number in range(64)]
     many = gateway(*(listener(f"l{number}", hostname=f"{number}.test") for number in range(64)))
 
