@@ -7,6 +7,7 @@ ignores such namespaces, so that two controllers never write the status of the s
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import pytest
 import crds
 from e2e.cluster.client import KubeClient
 from e2e.controller import Controller, Gateway
-from e2e.devgateway.process import DevGateway
-from e2e.gateways import RemoteGateway
+from e2e.devgateway.process import STANDALONE, DevGateway
+from e2e.gateways import CommandGateway, RemoteGateway
 from e2e.traffic import Traffic
 
 pytest_plugins = [
@@ -38,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("e2e")
     group.addoption("--cluster", choices=["local", "kind"], default="local", help="how the API server is provided")
     group.addoption("--kubeconfig", default="", help="with --cluster=kind: the kubeconfig of the kind cluster")
+    group.addoption(
+        "--gateway-mode", choices=["apisix", STANDALONE], default="apisix", help="where gateways keep records"
+    )
+    group.addoption("--gateway-start", default="", help="a command that starts a gateway instead: see e2e/README.md")
+    group.addoption("--gateway-stop", default="", help="the command that stops it")
     group.addoption("--admin-url", default="", help="a running gateway's Admin API instead of the development gateway")
     group.addoption("--admin-key", default="", help="the admin key of that gateway")
     group.addoption("--proxy-url", default="", help="its address for HTTP")
@@ -60,8 +66,21 @@ def cluster_api(api: KubeClient) -> KubeClient:
     return api
 
 
+NewGateway = Callable[..., DevGateway]
+
+
 @pytest.fixture(scope="session")
-def gateway(request: pytest.FixtureRequest) -> Iterator[DevGateway | RemoteGateway]:
+def new_gateway(request: pytest.FixtureRequest) -> NewGateway:
+    """Return what makes another gateway of the kind that the options name; arguments as for the development gateway."""
+    option = request.config.getoption
+    standalone = option("--gateway-mode") == STANDALONE
+    if start := option("--gateway-start"):
+        return lambda **_: CommandGateway(start, option("--gateway-stop"), standalone=standalone)
+    return partial(DevGateway, standalone=standalone)
+
+
+@pytest.fixture(scope="session")
+def gateway(request: pytest.FixtureRequest, new_gateway: NewGateway) -> Iterator[DevGateway | RemoteGateway]:
     """The gateway of the shared controller."""
     options = request.config
     if options.getoption("--admin-url"):
@@ -70,9 +89,10 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[DevGateway | RemoteGatew
             admin_key=options.getoption("--admin-key"),
             proxy_url=options.getoption("--proxy-url"),
             tls_address=options.getoption("--tls-address"),
+            mode=options.getoption("--gateway-mode"),
         )
         return
-    with DevGateway(admin_key=f"canary-{secrets.token_hex(16)}") as started:
+    with new_gateway(admin_key=f"canary-{secrets.token_hex(16)}") as started:
         yield started
 
 

@@ -31,6 +31,10 @@ class Gateway(Protocol):
     def admin_key(self) -> str:
         """Its key."""
 
+    @property
+    def mode(self) -> str:
+        """Where it keeps records: `clusters[].mode`."""
+
 
 class Controller:
     """One controller process. A context manager starts and stops it.
@@ -79,6 +83,7 @@ class Controller:
             "clusters": [
                 {
                     "name": cluster,
+                    "mode": gateway.mode,
                     "admin_url": gateway.admin_url,
                     "admin_key": gateway.admin_key,
                     "sync": {**(sync or {})},

@@ -13,7 +13,7 @@ import pytest
 
 from e2e.cluster.client import KubeClient, Manifest
 from e2e.cluster.echo import EchoServers
-from e2e.conftest import OWN, StartController
+from e2e.conftest import OWN, NewGateway, StartController
 from e2e.controller import Controller, Gateway
 from e2e.devgateway.process import DevGateway
 from e2e.traffic import Traffic
@@ -85,6 +85,7 @@ class Stage:
     gateway: DevGateway
     mark: str
     _start: StartController
+    _new_gateway: NewGateway
     _stack: ExitStack
     controllers: list[Controller] = field(default_factory=list)
 
@@ -115,9 +116,9 @@ class Stage:
         self.controllers.append(started)
         return started
 
-    def another_gateway(self, *, standalone: bool = False) -> DevGateway:
-        """Start another gateway."""
-        return self._stack.enter_context(DevGateway(standalone=standalone))
+    def another_gateway(self, **options: Any) -> DevGateway:
+        """Start another gateway; `standalone` chooses its mode."""
+        return self._stack.enter_context(self._new_gateway(**options))
 
     def apply(self, source: Manifest | list[Manifest]) -> list[Manifest]:
         """Apply manifests in the namespace."""
@@ -150,14 +151,16 @@ class Stage:
 
 
 @pytest.fixture
-def stage(cluster_api: KubeClient, echo_servers: EchoServers, start_controller: StartController) -> Iterator[Stage]:
+def stage(
+    cluster_api: KubeClient, echo_servers: EchoServers, start_controller: StartController, new_gateway: NewGateway
+) -> Iterator[Stage]:
     """A namespace, pods and a gateway; its controllers are stopped before the gateway."""
     mark = secrets.token_hex(3)
     with ExitStack() as stack:
         namespace = stack.enter_context(cluster_api.namespace(labels=OWN | {"e2e-story": mark}))
         pods = stack.enter_context(PodFactory(cluster_api, namespace, echo_servers))
-        gateway = stack.enter_context(DevGateway())
-        yield Stage(cluster_api, pods, gateway, mark, start_controller, stack)
+        gateway = stack.enter_context(new_gateway())
+        yield Stage(cluster_api, pods, gateway, mark, start_controller, new_gateway, stack)
 
 
 @pytest.fixture

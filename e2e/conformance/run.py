@@ -70,6 +70,7 @@ class AdminApi:
 
     admin_url: str
     admin_key: str
+    mode: str = "apisix"
 
 
 @dataclass(frozen=True)

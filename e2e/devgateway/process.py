@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ ADMIN_KEY = "edd1c9f034335f136f87ad84b625c8f1"
 PROJECT = Path(__file__).resolve().parents[2]
 READY_TIMEOUT = 30.0
 STOP_TIMEOUT = 15.0
+STANDALONE = "apisix-standalone"
 LISTENERS = frozenset(("admin", "proxy", "tls"))
 
 
@@ -52,6 +53,7 @@ class DevGateway:
         enter a namespace.
         """
         self.admin_key = admin_key
+        self.mode = STANDALONE if standalone else "apisix"
         self.admin_address = f"{host}:{admin_port or free_port(host)}"
         self.proxy_address = f"{host}:{proxy_port or free_port(host)}"
         self.tls_address = f"{host}:{free_port(host)}"
@@ -182,6 +184,8 @@ class DevGateway:
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
         """Return the records of a kind (`routes`) by id (consumers by username)."""
+        if self.mode == STANDALONE:
+            return records_in(self.call("GET", "/configs")[1], kind)
         status, answer = self.call("GET", f"/{kind}")
         if status != 200:
             raise AssertionError(f"the list of {kind} was refused with {status}: {answer}")
@@ -240,6 +244,16 @@ class DevGateway:
             return response.status, json.loads(text)
         except ValueError:
             return response.status, text.decode()
+
+
+def records_in(document: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    """Return the records of a kind in the document of a standalone gateway, as the Admin API lists them with etcd."""
+    named = ((str(item.get("id") or item.get("username")), item) for item in document.get(kind, ()))
+    return {
+        name: {field: value for field, value in item.items() if field != "modifiedIndex"}
+        for name, item in named
+        if "/credentials/" not in name
+    }
 
 
 def _pump(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:

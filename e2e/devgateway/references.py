@@ -115,6 +115,15 @@ class References:
         holders = self._credentials.get((plugin, credential))
         return next(iter(holders.values())) if holders else None
 
+    def check_exclusive(self, kind: str, name: str, plugins: Body) -> None:
+        """Reject credentials of another consumer, and plugins of another global rule, in the gateway's memory."""
+        if kind == "consumers" and name:
+            self.check_unique(plugins, name)
+        elif kind == "global_rules":
+            for other in self._store.kind(kind).values():
+                for plugin in plugins.keys() & (other.value.get("plugins") or {}).keys() if other.name != name else ():
+                    raise Refused(f"plugin '{plugin}' already exists in global rule with id '{other.name}'")
+
     def check_unique(self, plugins: Body, consumer: str) -> None:
         """Reject credentials that another consumer has."""
         for plugin, credential in credentials_of(plugins):

@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 import time
+from typing import get_args
 
+from apisix_ingress.model.target import Mode
 from tests.simulation.runner import Outcome, play, play_many
 
 
@@ -16,26 +18,29 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="play only this seed and print its trace")
     parser.add_argument("--seeds", type=int, default=500, help="number of stories to play")
     parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--mode", choices=get_args(Mode), default="apisix", help="where the gateways keep records")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     if options.seed is not None:
-        outcome = play(options.seed, keep_trace=True)
+        outcome = play(options.seed, mode=options.mode, keep_trace=True)
         print(outcome.trace)
         _tell(outcome)
         return bool(outcome.problem)
-    return _play_many(options.start, options.seeds, options.workers)
+    return _play_many(options)
 
 
-def _play_many(start: int, seeds: int, workers: int) -> int:
+def _play_many(options: argparse.Namespace) -> int:
     began, failed, settled = time.monotonic(), 0, []
-    for outcome in play_many(range(start, start + seeds), workers=workers):
+    seeds = range(options.start, options.start + options.seeds)
+    for outcome in play_many(seeds, mode=options.mode, workers=options.workers):
         settled.append(outcome.settled_after)
         if outcome.problem:
             failed += 1
             _tell(outcome)
     settled.sort()
     middle, worst = settled[len(settled) // 2], settled[-1]
-    print(f"{seeds} seeds in {time.monotonic() - began:.0f} s: {failed} failed; settled after {middle:g} s (median),")
+    print(f"{options.seeds} seeds in {time.monotonic() - began:.0f} s: {failed} failed;")
+    print(f"settled after {middle:g} s (median),")
     print(f"{worst:g} s (longest) of virtual time")
     return bool(failed)
 

@@ -16,7 +16,7 @@ from tests.simulation.checking.trace import Trace
 from tests.simulation.loop import Process, running_loop
 from tests.simulation.replica import Replica
 from tests.simulation.servers.apiserver import ApiFaults, SimApiServer
-from tests.simulation.servers.gateway import AdminFaults, Body, Key, SimGateway
+from tests.simulation.servers.gateway import READS, AdminFaults, Body, Key, SimGateway
 
 LATER = "later"
 STOP_SECONDS = 30.0
@@ -112,7 +112,7 @@ class Mischief:
 
     def spring(self, process: Process, point: str, gateway: SimGateway, method: str) -> bool:
         """Handle the progress of a request; return True if something happened to its process."""
-        if self._trap is None or method == "GET" or self._trap[0] != point or process.is_gone:
+        if self._trap is None or method in READS or self._trap[0] != point or process.is_gone:
             return False
         _, left, what = self._trap
         self._trap = (point, left - 1, what)

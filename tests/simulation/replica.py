@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from unittest.mock import patch
 
 import structlog
@@ -28,6 +28,8 @@ from tests.simulation.servers.api_link import LinkTransport
 from tests.simulation.servers.apiserver import SimApiServer, virtual_now
 from tests.simulation.servers.gateway import SimGateway
 from tests.simulation.servers.gateway_link import SimTransport, Trap
+
+T = TypeVar("T")
 
 PAGE = 3
 """Objects per page: most lists have several pages."""
@@ -151,6 +153,16 @@ class Seams:
         return SimTransport(self._gateways, self._trap)
 
 
+async def _unresolved(urls: Sequence[str]) -> list[str]:
+    """Return the URLs of standalone gateways: each has a name of its own here."""
+    return list(urls)
+
+
+async def _at_once(work: Callable[[], T], *, name: str) -> T:
+    """Do what a thread would do."""
+    return work()
+
+
 def _nothing(*_: object) -> None:
     """Do nothing."""
 
@@ -187,10 +199,12 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             (app + "new_identity", lambda: PROCESS.get().name),
             (app + "HttpServer", _NoServer),
             (app + "gc", SimpleNamespace(collect=_nothing, freeze=_nothing, set_threshold=_nothing)),
+            ("apisix_ingress.wiring.clusters.urls_of_gateways", _unresolved),
             (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
             ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", lambda **_: transport),
             ("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # A thread takes no virtual time, and nothing waits for it here.
+            ("apisix_ingress.gateway.standalone.group.in_daemon", _at_once),
             ("providers.core.base.is_large", lambda item: False),
             ("tests.fakes.kube.objects._now", virtual_now),
         ):

@@ -9,8 +9,9 @@ import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
+from apisix_ingress.model.target import Mode
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.replica import replaced
 from tests.simulation.story import Story
@@ -28,6 +29,7 @@ class Outcome:
     """
 
     seed: int
+    mode: Mode
     problem: str
     digest: str
     trace: str
@@ -37,16 +39,16 @@ class Outcome:
     @property
     def command(self) -> str:
         """The command that replays it with a full trace."""
-        return f"python -m tests.simulation --seed {self.seed}"
+        return f"python -m tests.simulation --seed {self.seed} --mode {self.mode}"
 
 
-def play(seed: int, *, keep_trace: bool = False) -> Outcome:
+def play(seed: int, *, mode: Mode = "apisix", keep_trace: bool = False) -> Outcome:
     """Play one seed."""
     _freeze()
     # A library uses this randomness for the pauses between attempts of a request.
     random.seed(seed)
     loop = SimulationLoop(random.Random(seed))
-    story = loop.run_until_complete(_made(seed))
+    story = loop.run_until_complete(_made(seed, mode))
     problem = ""
     try:
         with replaced(story.seams, story.checks.log):
@@ -60,15 +62,15 @@ def play(seed: int, *, keep_trace: bool = False) -> Outcome:
         problem = f"{type(error).__name__}: {error}"
     problem = "\n".join([problem, *story.trace.violations]) if problem else ""
     trace = story.trace.text() if problem or keep_trace else ""
-    return Outcome(seed, problem, story.trace.digest(), trace, story.settled_after, loop.turns)
+    return Outcome(seed, mode, problem, story.trace.digest(), trace, story.settled_after, loop.turns)
 
 
-def play_many(seeds: Sequence[int], *, workers: int) -> Iterator[Outcome]:
+def play_many(seeds: Sequence[int], *, mode: Mode, workers: int) -> Iterator[Outcome]:
     """Play many seeds in several processes; yield the results in order."""
     # Fresh interpreters: the state of the parent must not affect the results.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        yield from pool.map(play, seeds, chunksize=10)
+        yield from pool.map(partial(play, mode=mode), seeds, chunksize=10)
 
 
 @cache
@@ -77,8 +79,8 @@ def _freeze() -> None:
     gc.freeze()
 
 
-async def _made(seed: int) -> Story:
-    return Story(seed)
+async def _made(seed: int, mode: Mode) -> Story:
+    return Story(seed, mode)
 
 
 def end_all(loop: SimulationLoop) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import random
 from collections.abc import Callable
 
+from apisix_ingress.model.target import STANDALONE, Mode
 from apisix_ingress.settings import Settings
 from tests.simulation.checking.checks import Checks
 from tests.simulation.checking.oracle import Expectation, Oracle, crc
@@ -16,6 +18,7 @@ from tests.simulation.mischief import Mischief
 from tests.simulation.replica import Replica, Seams
 from tests.simulation.servers.apiserver import SimApiServer
 from tests.simulation.servers.gateway import ADMIN_KEY, MANAGED, Body, Key, SimGateway
+from tests.simulation.servers.standalone import SimStandalone
 from tests.simulation.users import APISIX, SELECTOR, Users
 
 FOREIGN: dict[Key, Body] = {
@@ -56,19 +59,21 @@ NEVER = 36000
 class Story:
     """One seed. `play` raises AssertionError if something did not hold at the end; the trace has the violations."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, mode: Mode = "apisix") -> None:
         rng, self.trace = random.Random(seed), Trace()
         self.settled_after = 0.0
         self._rng = rng
+        self._mode = mode
         self._audit = rng.choice([20, 45, 60, NEVER, NEVER])
         selective = rng.random() < 0.5
-        self._settings = _settings(selective=selective, audit=self._audit)
+        self._settings = _settings(selective=selective, audit=self._audit, mode=mode)
         self._server = SimApiServer(random.Random(seed + 1), self.trace)
         self._gateways: list[SimGateway] = []
         self._oracle = Oracle(self._server, self._gateways, selective=selective)
         self.checks = Checks(self.trace, self._oracle)
+        made = SimStandalone if mode == STANDALONE else SimGateway
         self._gateways += [
-            SimGateway(name, random.Random(f"{seed} {name}"), self.trace, self.checks.write) for name in ("one", "two")
+            made(name, random.Random(f"{seed} {name}"), self.trace, self.checks.write) for name in ("one", "two")
         ]
         self._users = Users(self._server, rng, self.trace)
         self._mischief = Mischief(
@@ -102,6 +107,8 @@ class Story:
             for (kind, id_), name in self._oracle.expect().kept.items():
                 if self._rng.random() < 0.5:
                     gateway.records[kind][id_] = _last_good(kind, id_, name)
+        if self._mode == STANDALONE:  # one document had all of them
+            self._gateways[1].records = copy.deepcopy(self._gateways[0].records)
         self.checks.begin()
         replicas = [Replica(name, self._settings, self._server, self.checks.crashed) for name in ("a", "b")]
         self._mischief.replicas = replicas
@@ -162,7 +169,7 @@ class Story:
 
     def _writes(self) -> tuple[int, ...]:
         """Return the number of writes to each gateway and to the API server, without leases and Events."""
-        return (*(len(gateway.writes) for gateway in self._gateways), self._server.writes)
+        return (*(gateway.accepted for gateway in self._gateways), self._server.writes)
 
     def _differences(self) -> list[str]:
         """Return descriptions of the differences from the expected state."""
@@ -205,14 +212,16 @@ def _of_nobody(gateway: SimGateway) -> set[Key]:
     return {key for key in gateway.excused if key[0] == "global_rules"}
 
 
-def _settings(*, selective: bool, audit: int) -> Settings:
+def _settings(*, selective: bool, audit: int, mode: Mode) -> Settings:
     sync = {"audit_interval": f"{audit}s"}
+    urls = {name: f"http://{name}/apisix/admin" for name in ("one", "two")}
+    if mode == STANDALONE:
+        clusters = [{"name": "both", "mode": mode, "admin_url": urls["one"], "more_admin_urls": [urls["two"]]}]
+    else:
+        clusters = [{"name": name, "admin_url": url} for name, url in urls.items()]
     return Settings.model_validate(
         {
             "kubernetes": {"ingress_class": APISIX, "namespace_selector": SELECTOR if selective else ""},
-            "clusters": [
-                {"name": name, "admin_url": f"http://{name}/apisix/admin", "admin_key": ADMIN_KEY, "sync": sync}
-                for name in ("one", "two")
-            ],
+            "clusters": [{**cluster, "admin_key": ADMIN_KEY, "sync": sync} for cluster in clusters],
         }
     )

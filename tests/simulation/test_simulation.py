@@ -11,15 +11,24 @@ import sys
 
 import pytest
 
+from apisix_ingress.model.target import STANDALONE, Mode
 from tests.simulation.runner import play
 
 SEEDS = 500
 SEEDS_PER_TEST = 10
+STANDALONE_SEEDS = 40
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_every_story_converges_without_violations(first: int) -> None:
-    failed = [outcome for outcome in map(play, range(first, first + SEEDS_PER_TEST)) if outcome.problem]
+STORIES: list[tuple[Mode, int]] = [
+    *(("apisix", first) for first in range(0, SEEDS, SEEDS_PER_TEST)),
+    *((STANDALONE, first) for first in range(0, STANDALONE_SEEDS, SEEDS_PER_TEST)),
+]
+
+
+@pytest.mark.parametrize(("mode", "first"), STORIES)
+def test_every_story_converges_without_violations(mode: Mode, first: int) -> None:
+    played = [play(seed, mode=mode) for seed in range(first, first + SEEDS_PER_TEST)]
+    failed = [outcome for outcome in played if outcome.problem]
     assert not failed, "\n\n".join(f"{outcome.command}\n{outcome.problem}" for outcome in failed)
 
 

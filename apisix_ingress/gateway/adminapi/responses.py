@@ -114,6 +114,18 @@ def error_of(
         )
     if status == 400 and _NO_ETCD in text:
         return GatewayUnavailable(f"{what}: {text}", status=status, sent=False)
+    return rejection(status, plain, text, what)
+
+
+def rejection(status: int, plain: str, text: str, what: str) -> GatewayError:
+    """Return the error for a write that is rejected: because of its body, or of another record.
+
+    Args:
+        status: The status of the response.
+        plain: The gateway's text.
+        text: The text without secrets.
+        what: The request.
+    """
     if status == 400 and _IN_USE in text:
         return DependencyPending(f"{what}: {text}")
     if status == 400 and (holder := _holder(plain)):

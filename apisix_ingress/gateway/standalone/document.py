@@ -15,7 +15,8 @@ import orjson
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.model.json import JsonObject, canonical, list_in
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.records import EXCLUSIVE, taken
 
 KINDS = (
     "consumer_groups",
@@ -81,6 +82,20 @@ class Document:
         """Return a copy with higher versions than a document that some gateways may have accepted."""
         versions = {kind: version + (version != self.versions[kind]) for kind, version in attempt.versions.items()}
         return Document(self.items, versions)
+
+    def again(self, kinds: Collection[RecordKind]) -> Document:
+        """Return a copy with higher versions of some kinds: gateways load them again."""
+        return Document(self.items, {kind: version + (kind in kinds) for kind, version in self.versions.items()})
+
+    def without_rivals(self, held: Document) -> Document:
+        """Return a copy without the records whose exclusive keys other records of a gateway's document have."""
+        holders = {(key.kind, each): key for key, item in held for each in _takes(key, item)}
+        rivals = {
+            key: None
+            for key, item in self
+            if any(holders.get((key.kind, each), key) != key for each in _takes(key, item))
+        }
+        return Document(self.changed(rivals).items, self.versions)
 
     def with_items(self, other: Document, keys: Collection[RecordKey]) -> Document:
         """Return a copy that also has some items of another document, unless it has items with the same keys."""
@@ -167,6 +182,10 @@ def _identified(kind: str, items: list[object]) -> Iterator[tuple[str, JsonObjec
     for number, item in enumerate(items, 1):
         if isinstance(item, dict):
             yield str(item.get("id") or item.get("username") or f"arr_{number}"), item
+
+
+def _takes(key: RecordKey, item: bytes) -> frozenset[tuple[str, str]]:
+    return taken(key.kind, record_in(item)[0].get("plugins")) if key.kind in EXCLUSIVE else frozenset()
 
 
 def _index(content: bytes) -> int:

@@ -6,12 +6,17 @@ import asyncio
 from http import HTTPStatus
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.gateway.backend import DependencyPending
 from apisix_ingress.gateway.standalone.admin import CONFIGS, DIGEST, StandaloneAdmin
 
 LAST_MODIFIED = "X-Last-Modified"
 
 _OLDER = "must be greater than or equal to"
 _FULL = "no memory"
+
+
+REFUSED = (GatewayRejected, DependencyPending)
+"""The errors of a gateway that rejects a document because of a record; it keeps the one before."""
 
 
 class Outdated(GatewayUnavailable):

@@ -10,10 +10,11 @@ from typing import Any
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
-from apisix_ingress.gateway.backend import Fence
-from apisix_ingress.gateway.standalone.document import Document, digest_of
-from apisix_ingress.gateway.standalone.endpoint import Endpoint, NoMemory, Outdated
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.gateway.backend import DependencyPending, Fence
+from apisix_ingress.gateway.standalone.document import Document, digest_of, parsed
+from apisix_ingress.gateway.standalone.endpoint import REFUSED, Endpoint, NoMemory, Outdated
+from apisix_ingress.model.records import EXCLUSIVE
 from apisix_ingress.runtime.clock import Clock
 
 log = structlog.get_logger()
@@ -117,27 +118,33 @@ class Fleet:
         """Give a document to every gateway that responded last; the others get it when they respond again.
 
         Raises:
-            GatewayRejected: A gateway rejects a record; every gateway keeps the document before, or gets it again.
+            GatewayRejected, DependencyPending: A gateway rejects a record; every gateway keeps the document before, or
+                gets it again.
             NoMemory: A gateway has no memory for it, or had none for a smaller one; else as above.
-            Outdated: A gateway has a newer document; else as above.
-            GatewayError: No gateway has certainly accepted it; else as above.
+            Outdated: A gateway has a newer document; the others may have accepted this one.
+            GatewayError: No gateway has certainly accepted it; they get it when they respond again.
         """
         before = self.document or Document()
         content = document.encode()
         self._require_memory(len(content))
+        known = [each for each in self.endpoints.values() if not isinstance(each.error, GatewayUnauthorized)]
+        asked = [each for each in known if each.error is None] or known
+        if not asked:
+            self.require_contact()
         self._intend(document, content)
-        asked = [each for each in self.endpoints.values() if each.error is None] or list(self.endpoints.values())
         await self._ask(partial(self._write, term=term), asked)
         errors = [each.error for each in asked]
-        refusals = [error for error in errors if isinstance(error, GatewayRejected | Outdated)]
+        refusals = [error for error in errors if isinstance(error, REFUSED)]
         for error in errors:
             if isinstance(error, NoMemory):
                 self._full = len(content), self._clock.monotonic(), error
         for each in asked:
-            each.error = None if isinstance(each.error, GatewayRejected) else each.error  # it responds
-        if refusals or all(errors):
+            each.error = None if isinstance(each.error, REFUSED) else each.error  # it responds
+        if refusals:
             self.intend(before if len(refusals) == len(errors) else before.retracting(document))
-            raise next(error for error in (*refusals, *errors) if error)
+        outdated = [error for error in errors if isinstance(error, Outdated)]
+        if refusals or outdated or all(errors):
+            raise next(error for error in (*refusals, *outdated, *errors) if error)
 
     def _require_memory(self, size: int) -> None:
         """Raise the last error of this kind if a gateway had no memory for a document of this size."""
@@ -164,6 +171,8 @@ class Fleet:
                 await self._ask(Endpoint.check, [endpoint])
                 if endpoint.error is None and self._is_behind(endpoint):
                     await self._ask(partial(self._write, term=term, unless_after=changes), [endpoint])
+                if isinstance(endpoint.error, DependencyPending):
+                    await self._ask(partial(self._make_room, term=term), [endpoint])
                 await self._clock.sleep(CHECK_SECONDS)
         finally:
             self._kept.discard(url)
@@ -179,6 +188,15 @@ class Fleet:
             if unless_after in (None, self._changes):
                 term.check(self._seconds)
                 await endpoint.write(self._content, self._digest)
+
+    async def _make_room(self, endpoint: Endpoint, term: Fence) -> None:
+        """Remove records whose exclusive keys other records of a gateway have: it was cut off while they moved."""
+        held, document = parsed(await endpoint.read()), self.document or Document()
+        content = document.without_rivals(held).encode()
+        async with endpoint.turn:
+            term.check(self._seconds)
+            await endpoint.write(content, digest_of(content))
+        self.intend((self.document or Document()).again(EXCLUSIVE))
 
     async def _ask(
         self, request: Callable[[Endpoint], Coroutine[Any, Any, object]], endpoints: Iterable[Endpoint]

@@ -7,7 +7,7 @@ when every gateway that responds has accepted the document.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
@@ -15,11 +15,12 @@ from typing import Any
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.error_text import scrub
-from apisix_ingress.gateway.adminapi.responses import found_of
+from apisix_ingress.gateway.adminapi.responses import found_of, rejection
 from apisix_ingress.gateway.backend import ClusterListing, Fence, NotTried, ObservedRecord
 from apisix_ingress.gateway.standalone.document import GENERATION, Document, item_of, parsed, record_in
+from apisix_ingress.gateway.standalone.endpoint import REFUSED
 from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS, Fleet
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
@@ -31,6 +32,9 @@ log = structlog.get_logger()
 
 GATHER_SECONDS = 0.01
 """Writes that begin within this time are sent in one document."""
+
+LOADING_SECONDS = 0.3
+"""Workers load a document within this time, each kind at another moment: earlier, a record may lack what it needs."""
 
 LONGEST_FILL = 10.0
 """Gateways without records get the first ones at most this many seconds later, even while others are being written."""
@@ -46,6 +50,11 @@ class Change:
     record: Record | None
     item: bytes | None
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def takes(self) -> frozenset[tuple[str, str]]:
+        """The exclusive keys of its record."""
+        return self.record.takes if self.record is not None else frozenset()
 
     def end(self, error: GatewayError | None = None) -> None:
         """End it, unless its caller has given up."""
@@ -79,9 +88,11 @@ class StandaloneGroup:
         self._ours: set[RecordKey] = set()
         """Records that this controller created, or removed."""
         self._pending: dict[RecordKey, Change] = {}
+        self._unsure: dict[RecordKey, bytes | None] = {}
+        """Record → its item before a write whose outcome is unknown: gateways may get it at any time."""
         self._staged: dict[RecordKey, Change] | None = None
         """Valid records for gateways that have none; None once gateways have some."""
-        self._staged_since = 0.0
+        self._staged_since = self._staged_last = 0.0
         self._filled = asyncio.Event()
         self._wake = asyncio.Event()
         self._log = log.bind(cluster=name)
@@ -96,6 +107,7 @@ class StandaloneGroup:
         self._fleet.intend(None)
         self._ours.clear()
         self._pending.clear()
+        self._unsure.clear()
         self._staged = None
         self._filled.clear()
         return self._attend(term)
@@ -108,7 +120,8 @@ class StandaloneGroup:
             await self._take_over()
         self._fleet.require_contact()
         assert self._fleet.document is not None
-        document = self._fleet.document.changed({key: each.item for key, each in (self._staged or {}).items()})
+        staged = {key: each.item for key, each in (self._staged or {}).items()}
+        document = self._fleet.document.changed({**self._unsure, **staged})
         owned, unclaimed = dict[RecordKey, ObservedRecord](), dict[RecordKey, ObservedRecord]()
         foreign = set[RecordKey]()
         for kind in kinds:
@@ -158,7 +171,7 @@ class StandaloneGroup:
     async def _change(self, key: RecordKey, change: Change) -> bool:
         if self._fleet.document is None:
             raise NotTried("the gateways have not been read yet")
-        if self._item(key) == change.item:
+        if key not in self._unsure and self._item(key) == change.item:
             return False
         self._pending[key] = change
         self._wake.set()
@@ -171,11 +184,16 @@ class StandaloneGroup:
         finally:
             if self._pending.get(key) is change:
                 del self._pending[key]
-        return key in (self._staged or ())
+        if key in (self._staged or ()):
+            return True
+        await self._clock.sleep(LOADING_SECONDS)
+        return False
 
     def _item(self, key: RecordKey) -> bytes | None:
         if (staged := (self._staged or {}).get(key)) is not None:
             return staged.item
+        if key in self._unsure:
+            return self._unsure[key]
         return self._fleet.document.get(key) if self._fleet.document is not None else None
 
     async def _attend(self, term: Fence) -> None:
@@ -198,17 +216,19 @@ class StandaloneGroup:
                 await self._overtake()
             if self._staged is None:
                 await self._apply(changes, term)
-            elif changes and not self._is_overdue:
-                await self._stage(changes, self._staged)
-            elif staged := {**self._staged, **changes}:
-                await self._fill(staged, term)
-                _end(changes)
+            else:
+                if changes:
+                    await self._stage(changes, self._staged)
+                if self._staged and self._is_complete:
+                    await self._fill(self._staged, term)
         except GatewayError as error:
             _end(changes, error)
 
     @property
-    def _is_overdue(self) -> bool:
-        return bool(self._staged) and self._clock.monotonic() - self._staged_since > LONGEST_FILL
+    def _is_complete(self) -> bool:
+        """Whether no record was staged for a second, or the first one long ago; rejected ones are retried meanwhile."""
+        now = self._clock.monotonic()
+        return now - self._staged_last >= CHECK_SECONDS or now - self._staged_since > LONGEST_FILL
 
     async def _stage(self, changes: Changes, staged: dict[RecordKey, Change]) -> None:
         """End writes to gateways without records as soon as they are validated; `_fill` sends them.
@@ -219,11 +239,15 @@ class StandaloneGroup:
         Raises:
             GatewayError: No gateway has validated them.
         """
-        rejected = await self._validated(changes)
-        for key, text in rejected.items():
-            changes[key].end(GatewayRejected(HTTPStatus.BAD_REQUEST, text))
-        self._staged_since = self._staged_since if staged else self._clock.monotonic()
-        staged.update((key, change) for key, change in changes.items() if key not in rejected)
+        for key, text in (await self._validated(changes)).items():
+            changes[key].end(_rejection(changes[key], text))
+        now = self._clock.monotonic()
+        self._staged_since = self._staged_since if staged else now
+        for key, text in _repeated(staged, changes):
+            changes[key].end(_rejection(changes[key], text))
+        valid = {key: change for key, change in changes.items() if not change.done.done()}
+        self._staged_last = now if valid else self._staged_last
+        staged.update(valid)
         _end(changes)
 
     async def _fill(self, staged: Changes, term: Fence) -> None:
@@ -252,22 +276,34 @@ class StandaloneGroup:
             return
         try:
             await self._fleet.push(document.changed({key: each.item for key, each in changes.items()}), term)
-        except GatewayRejected as error:
+        except REFUSED as error:
+            self._forget_unsure()
             await self._isolate(changes, error, term)
+        except GatewayError:
+            self._unsure = {key: document.get(key) for key in changes} | self._unsure
+            raise
         else:
+            self._unsure.clear()
             _end(changes)
 
-    async def _isolate(self, changes: Changes, error: GatewayRejected, term: Fence) -> None:
+    def _forget_unsure(self) -> None:
+        """Withdraw writes whose outcome is unknown, one of which gateways may reject; the engine repeats them."""
+        if self._unsure and self._fleet.document is not None:
+            self._fleet.intend(self._fleet.document.changed(self._unsure))
+            self._unsure.clear()
+
+    async def _isolate(self, changes: Changes, error: GatewayError, term: Fence) -> None:
         """End the writes that the gateways reject with their errors, and send the others."""
-        rejected = dict.fromkeys(changes, error.message)
+        rejected = dict.fromkeys(changes, error)
         if len(changes) > 1:
             try:
-                rejected = await self._validated(changes)
+                rejected = {
+                    key: _rejection(changes[key], text) for key, text in (await self._validated(changes)).items()
+                }
             except GatewayUnavailable:
                 rejected = {}
-        for key, text in rejected.items():
-            record = changes[key].record
-            changes[key].end(GatewayRejected(error.status, scrub(text, record.body if record else None)))
+        for key, found in rejected.items():
+            changes[key].end(found)
         rest = [(key, change) for key, change in changes.items() if key not in rejected]
         if rejected:
             await self._apply(dict(rest), term)
@@ -284,7 +320,7 @@ class StandaloneGroup:
         records = [change.record for change in changes.values() if change.record is not None]
         for endpoint in self._fleet.endpoints.values():
             try:
-                if endpoint.error is None or isinstance(endpoint.error, GatewayRejected):
+                if endpoint.error is None or isinstance(endpoint.error, REFUSED):
                     return await endpoint.admin.validate(records)
             except GatewayError as error:
                 self._log.info("standalone.not_validated", url=endpoint.url, error=str(error))
@@ -322,6 +358,27 @@ class StandaloneGroup:
         body, index = record_in(item)
         found = found_of(key.kind, body, index)
         return found if is_owned(body.get("labels"), self._controller) else replace(found, ours=False)
+
+
+def _repeated(staged: Changes, changes: Changes) -> Iterator[tuple[RecordKey, str]]:
+    """Yield the records with an exclusive key of an earlier one, with the gateway's error.
+
+    A gateway only compares records with its own records: it accepts a document with both, and none after it.
+    """
+    holders = {(key.kind, each): key for key, change in staged.items() for each in change.takes}
+    for key, change in changes.items():
+        for plugin, value in () if change.done.done() else sorted(change.takes):
+            holder = holders.setdefault((key.kind, (plugin, value)), key)
+            if holder != key and key.kind == "consumers":
+                yield key, f"duplicate key of plugin {plugin} found with consumer: {holder.id}"
+            elif holder != key:
+                yield key, f"plugin '{plugin}' already exists in global rule with id '{holder.id}'"
+
+
+def _rejection(change: Change, text: str) -> GatewayError:
+    """Return the error for a write that a gateway would reject with this text."""
+    body = change.record.body if change.record is not None else None
+    return rejection(HTTPStatus.BAD_REQUEST, text, scrub(text, body), "PUT")
 
 
 def _end(changes: Changes, error: GatewayError | None = None) -> None:

@@ -102,6 +102,7 @@ class Extras:
                 # A consumer without a name is a credential.
                 is_credential = kind == "consumers" and "username" not in conf
                 await check_record(RESOURCES["credentials" if is_credential else kind], conf, None)
+                self._references.check_exclusive(kind, identity, conf.get("plugins") or {})
         except Refused as error:
             return str(error)
         return f"found duplicate id {identity} in {kind}" if identity and known else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from e2e.devgateway.adminapi.record_kinds import NotFound, Refused, Resource, seal, unseal
 from e2e.devgateway.references import GUARDS, References
-from e2e.devgateway.schemas.record_checks import check_metadata, check_record, check_secret, check_unique_plugins
+from e2e.devgateway.schemas.record_checks import check_metadata, check_record, check_secret
 from e2e.devgateway.store import PREFIX, Conflict, Store
 
 Body = dict[str, Any]
@@ -150,7 +150,7 @@ class Writer:
         else:
             await check_record(resource, conf, self._references, name=name)
         if resource.name == "global_rules":
-            check_unique_plugins(self._store, str(name), conf["plugins"])
+            self._references.check_exclusive(resource.name, str(name), conf["plugins"])
 
     async def _check_owner(self, call: Call, conf: Body) -> None:
         consumer = call.sub_path.split("/")[0]

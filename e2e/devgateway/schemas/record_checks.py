@@ -17,7 +17,6 @@ from e2e.devgateway.schemas import record_schemas as schemas
 from e2e.devgateway.schemas.plugin_names import HTTP_PLUGINS, STREAM_PLUGINS
 from e2e.devgateway.schemas.plugin_schemas import Plugin
 from e2e.devgateway.schemas.validator import Schema, check
-from e2e.devgateway.store import Store
 
 Body = dict[str, Any]
 
@@ -291,14 +290,6 @@ async def check_record(
         raise Refused("wrong username")
     if resource.name in CHECKS:
         await CHECKS[resource.name](conf, references)
-
-
-def check_unique_plugins(store: Store, rule: str, plugins: Mapping[str, Any]) -> None:
-    """Reject a global rule with a plugin that another rule has."""
-    for other in store.kind("global_rules").values():
-        for name in plugins:
-            if other.name != rule and name in other.value.get("plugins", {}):
-                raise Refused(f"plugin '{name}' already exists in global rule with id '{other.name}'")
 
 
 def check_secret(manager: str, conf: Body) -> None:

@@ -69,6 +69,7 @@ class AdminProxy:
         folder: Where the rule file and the journal are, named by `name`.
         tls: Serve TLS with this context.
         port: To listen on; 0: any. It stays the same over `stop` and `start`.
+        mode: Of the gateway, as in `clusters[].mode`.
     """
 
     def __init__(
@@ -80,9 +81,11 @@ class AdminProxy:
         name: str = "admin",
         tls: ssl.SSLContext | None = None,
         port: int = 0,
+        mode: str = "apisix",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.admin_key = key
+        self.mode = mode
         self.port = port
         self.tls = tls
         self.most_in_flight = 0

@@ -15,6 +15,7 @@ from apisix_ingress.gateway.adminapi.client import AdminKey
 from apisix_ingress.gateway.standalone.document import KINDS, parsed
 from apisix_ingress.gateway.standalone.fleet import CHECK_SECONDS
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
 from e2e.devgateway.process import DevGateway
 from tests.fakes.gateway import FakeWanted, make_record
 from tests.flow.gateway.engine import until_applied
@@ -223,3 +224,52 @@ async def test_a_rotated_key_is_used_once_its_file_changes(tmp_path: Path) -> No
 
                 await until(lambda: len(ids(after, "routes")) == len(ROUTES), "the routes")
                 await until(lambda: sync.reachable, "the end of the outage")
+
+
+def keyed(name: str, key: str) -> Record:
+    labels = {"managed-by": "apisix-ingress-controller"}
+    body = {"username": name, "labels": labels, "plugins": {"key-auth": {"key": key}}}
+    return Record(RecordKey("consumers", name), name, body)
+
+
+def keys_of(gateway: DevGateway) -> dict[str, str]:
+    return {name: body["plugins"]["key-auth"]["key"] for name, body in gateway.records("consumers").items()}
+
+
+async def test_the_first_document_has_each_key_once(gateways: tuple[DevGateway, DevGateway]) -> None:
+    records = [keyed("one", "k"), keyed("two", "k"), keyed("three", "other")]
+    async with connected(*gateways) as backend, leading(backend, FakeWanted(records)) as sync:
+        await until(lambda: len(keys_of(gateways[0])) == 2, "the consumers")
+        await until(lambda: sync.record_state(records[1].key).message != "", "the error")
+
+        assert keys_of(gateways[0]) == {"one": "k", "three": "other"}
+        assert "duplicate key of plugin key-auth found with consumer: one" in sync.record_state(records[1].key).message
+
+
+async def test_a_key_of_another_consumer_harms_only_its_record(gateways: tuple[DevGateway, DevGateway]) -> None:
+    wanted = FakeWanted([UPSTREAM, keyed("one", "k")])
+    async with connected(*gateways) as backend, leading(backend, wanted) as sync:
+        await until_applied(sync, [UPSTREAM, keyed("one", "k")])
+        second = keyed("two", "k")
+        sync.mark_dirty(wanted.replace([UPSTREAM, keyed("one", "k"), *ROUTES, second]))
+        await until(lambda: all(sync.record_state(each.key).kind == "applied" for each in ROUTES), "the routes")
+        await until(lambda: "duplicate" in sync.record_state(second.key).message, "the error")
+
+        assert keys_of(gateways[0]) == {"one": "k"}
+
+
+async def test_a_gateway_that_was_cut_off_while_keys_moved_catches_up(gateways: tuple[DevGateway, DevGateway]) -> None:
+    before = [UPSTREAM, keyed("one", "a"), keyed("two", "b")]
+    moved = [UPSTREAM, keyed("one", "c"), keyed("two", "a")]
+    wanted = FakeWanted(before)
+    async with connected(*gateways) as backend, leading(backend, wanted) as sync:
+        await until_applied(sync, before)
+        gateways[1].pause()
+        try:
+            sync.mark_dirty(wanted.replace(moved))
+            await until(lambda: keys_of(gateways[0]) == {"one": "c", "two": "a"}, "the moved key")
+        finally:
+            gateways[1].resume()
+
+        await until(lambda: keys_of(gateways[1]) == {"one": "c", "two": "a"}, "the moved key at the other gateway")
+        assert ids(gateways[1], "upstreams") == {"u1"}

@@ -37,6 +37,8 @@ KINDS = (
 ADMIN_KEY = "canary-of-the-admin-key"
 STOP_SECONDS = 0.5
 """Seconds after a rejected key during which writes may still use it."""
+READS = frozenset({"GET", "HEAD", "POST"})
+"""Methods of requests that write nothing: POST validates records."""
 MANAGED = {"managed-by": "apisix-ingress-controller"}
 
 
@@ -84,6 +86,7 @@ class SimGateway:
     Attributes:
         excused: Records that were changed manually: controllers cannot know references to them.
         before_write: Called with every write before it takes effect.
+        accepted: The number of accepted writes; one write of a standalone gateway has all records.
         cut_at: When a process' request to a path was last cut off.
     """
 
@@ -95,6 +98,7 @@ class SimGateway:
     fault: AdminFaults = field(default_factory=AdminFaults)
     excused: set[Key] = field(default_factory=set)
     writes: list[Write] = field(default_factory=list)
+    accepted: int = 0
     lists: int = 0
     cut_at: dict[tuple[Process, str], float] = field(default_factory=dict)
     _revision: int = 1
@@ -137,6 +141,10 @@ class SimGateway:
 
     # The Admin API.
 
+    def headers(self) -> dict[str, str]:
+        """Return additional headers of every response."""
+        return {}
+
     def answer(
         self, method: str, path: str, payload: bytes, writer: tuple[str, int], *, given_up: bool = False
     ) -> tuple[int, Body]:
@@ -151,6 +159,7 @@ class SimGateway:
         if refusal is not None:
             self.trace.note(self.name, f"{writer[0]}#{writer[1]}: {method} {path}: {refusal[0]}")
             return refusal
+        self.accepted += 1
         self._note(Write(asyncio.get_running_loop().time(), writer, method, (kind, id_), body, given_up))
         if body is None:
             self._free(references(kind, self.records[kind].pop(id_)))
@@ -222,8 +231,8 @@ class SimGateway:
         """
         if body is None:
             return self._keeps(key, given_up=given_up)
-        if any(isinstance(each, dict) and each.get("count") == 0 for each in body.get("plugins", {}).values()):
-            return 400, {"error_msg": 'failed to check the configuration of plugin limit-count err: property "count"'}
+        if error := invalid(body):
+            return 400, {"error_msg": error}
         for kind, id_ in sorted(guarded(body)):
             if id_ not in self.records[kind]:
                 if not given_up and (kind, id_) not in self.excused:
@@ -256,6 +265,12 @@ class SimGateway:
         kind, id_ = write.key
         self.trace.note(self.name, f"{write.writer[0]}#{write.writer[1]}: {write.method} {kind}/{id_} {_gist(write)}")
         self.writes.append(write)
+
+
+def invalid(body: Body) -> str:
+    """Return what is wrong with a body; empty: nothing."""
+    is_wrong = any(isinstance(each, dict) and each.get("count") == 0 for each in body.get("plugins", {}).values())
+    return 'failed to check the configuration of plugin limit-count err: property "count"' if is_wrong else ""
 
 
 def references(kind: str, body: Body) -> set[Key]:

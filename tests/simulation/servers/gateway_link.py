@@ -10,17 +10,18 @@ import math
 from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import httpx
 import orjson
 
 from apisix_ingress.gateway.adminapi import transport
 from tests.simulation.loop import PROCESS, Process, running_loop
-from tests.simulation.servers.gateway import ADMIN_KEY, Body, SimGateway
+from tests.simulation.servers.gateway import ADMIN_KEY, READS, Body, SimGateway
 
 GIVEN_UP_SECONDS = 5.0
 """Seconds after which a write is given up (`sync.timeout`)."""
+
+HEADERS = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
 
 Trap = Callable[[Process, str, SimGateway, str], bool]
 
@@ -44,7 +45,10 @@ class SimTransport(httpx.AsyncBaseTransport):
         Raises: httpx.TransportError: There was no response.
         """
         transport.check_deadline(request.extensions["deadline"])
-        reply = await self._exchange(request, await request.aread())
+        body = await request.aread()
+        if digest := request.headers.get("X-Digest"):
+            body = orjson.dumps({"digest": digest, **orjson.loads(body)})
+        reply = await self._exchange(request, body)
         return httpx.Response(reply.status, headers=reply.headers, content=reply.body)
 
     async def _exchange(self, request: httpx.Request, body: bytes) -> SimReply:
@@ -57,7 +61,7 @@ class SimTransport(httpx.AsyncBaseTransport):
         if gateway.rng.random() < 0.2:
             await asyncio.sleep(0.002 * gateway.rng.random())
         path = url.raw_path.decode().removeprefix("/apisix/admin/")
-        if method != "GET":
+        if method not in READS:
             gateway.check_key(process, path)
         if self._trap(process, "connect", gateway, method):
             await asyncio.sleep(0)
@@ -84,12 +88,12 @@ class SimTransport(httpx.AsyncBaseTransport):
         loop, rng, fault, back = running_loop(), gateway.rng, gateway.fault, copy_context()
         share = rng.choice([0.5, 2.0, 4.5]) if rng.random() < fault.slow else 0.004
         there, home = rng.random() * share, rng.random() * share
-        there += fault.late if call.method != "GET" else 0.0
+        there += fault.late if call.method not in READS else 0.0
         if call.process.is_gone:
             return
         if rng.random() < fault.lost_request:
             loop.call_later(there, _reset, reply, context=back)
-            if call.method != "GET" and rng.random() < 0.3:
+            if call.method not in READS and rng.random() < 0.3:
                 # A proxy that cut it off may still deliver its copy, within the time that the sender assumes.
                 there += rng.random() * (GIVEN_UP_SECONDS - there)
                 late = replace(call, sent=-math.inf)
@@ -117,7 +121,13 @@ class SimTransport(httpx.AsyncBaseTransport):
         if gateway.is_deaf_to(call.method, call.path, answer[0]) or rng.random() < fault.lost_reply:
             loop.call_later(home, _reset, reply, context=back)
             return
-        loop.call_later(home, _deliver, reply, SimReply(answer[0], orjson.dumps(answer[1])), context=back)
+        loop.call_later(
+            home,
+            _deliver,
+            reply,
+            SimReply(answer[0], orjson.dumps(answer[1]), HEADERS | gateway.headers()),
+            context=back,
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -139,7 +149,7 @@ class SimReply:
 
     status: int
     body: bytes
-    headers: ClassVar[Mapping[str, str]] = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
+    headers: Mapping[str, str]
 
 
 def _reset(reply: asyncio.Future[SimReply]) -> None:
