@@ -13,12 +13,14 @@ RecordKind: TypeAlias = Literal[
     "consumers",
     "plugin_configs",
     "protos",
+    "secrets",
     "global_rules",
     "plugin_metadata",
 ]
 
 RECORD_KINDS: tuple[RecordKind, ...] = (
     "ssls",
+    "secrets",
     "upstreams",
     "consumer_groups",
     "consumers",

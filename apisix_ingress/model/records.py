@@ -23,6 +23,7 @@ UPSERT_RANK: dict[RecordKind, int] = {
     "upstreams": 0,
     "plugin_metadata": 0,
     "protos": 0,
+    "secrets": 0,
     "plugin_configs": 1,
     "consumer_groups": 1,
     "consumers": 2,
@@ -38,7 +39,10 @@ UNLABELLED: frozenset[RecordKind] = frozenset({"global_rules", "plugin_metadata"
 SERVER_FIELDS = frozenset({"create_time", "update_time"})
 """Fields that the gateway adds to a stored record (contract: Admin API fact 2)."""
 
-_ADDED: dict[RecordKind, frozenset[str]] = {"plugin_metadata": SERVER_FIELDS | {"id"}}
+_ADDED: dict[RecordKind, frozenset[str]] = {
+    "plugin_metadata": SERVER_FIELDS | {"id"},
+    "secrets": SERVER_FIELDS | {"id"},
+}
 """Kind → these fields, for kinds with additional ones."""
 
 WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {

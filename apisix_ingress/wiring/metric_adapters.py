@@ -22,6 +22,7 @@ ADMIN_RESOURCES = {
     "consumer_groups": "consumerGroup",
     "consumers": "consumer",
     "protos": "proto",
+    "secrets": "secret",
     "plugin_configs": "pluginConfig",
     "global_rules": "globalRule",
     "plugin_metadata": "pluginMetadata",

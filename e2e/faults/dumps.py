@@ -19,6 +19,7 @@ KINDS = (
     "plugin_configs",
     "ssls",
     "protos",
+    "secrets",
     "consumer_groups",
     "consumers",
     "global_rules",

@@ -23,6 +23,7 @@ Records = dict[str, dict[str, Any]]
 
 UNLABELLED = ("global_rules", "plugin_metadata")
 ORDER = (
+    "secrets",
     "upstreams",
     "protos",
     "plugin_configs",

@@ -75,7 +75,7 @@ def _config(scope: Context, plugin: Plugin, path: str) -> JsonObject:
     secret = scope.secret(plugin.secret_ref, f"{path}.secretRef")
     if secret is None or scope.is_too_large(secret, secret.data, f"{path}.secretRef"):
         return config
-    return _merged(scope, config, secret, f"{path}.secretRef")
+    return merged(scope, config, secret, f"{path}.secretRef")
 
 
 def names_secret(config: object) -> bool:
@@ -129,7 +129,7 @@ def secret_text(scope: Context, secret: Secret, key: str, path: str) -> str:
     return value
 
 
-def _merged(scope: Context, config: JsonObject, secret: Secret, path: str) -> JsonObject:
+def merged(scope: Context, config: JsonObject, secret: Secret, path: str) -> JsonObject:
     """Return a copy of a configuration, overridden by the values of a Secret; a dot in a key leads into a mapping."""
     result = copy.deepcopy(config)
     for key in sorted(secret.data):

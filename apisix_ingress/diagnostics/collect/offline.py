@@ -174,7 +174,7 @@ def _problems(world: World) -> tuple[tuple[ObjectKey, Problem], ...]:
 
 def _is_nameless(record: Record) -> bool:
     """Whether the body does not contain the id of the record."""
-    return record.key.kind == "plugin_metadata"
+    return record.key.kind in ("plugin_metadata", "secrets")
 
 
 def _shown(owner: str, code: str, path: str, message: str) -> JsonObject:

@@ -349,9 +349,10 @@ def _documents(records: Sequence[Record]) -> Iterator[list[Record]]:
 
 
 def _validated(record: Record) -> FrozenJson:
-    """Return the body for a document of records, in which plugin metadata is identified by its body, too."""
-    return {"id": record.key.id, **record.body} if record.key.kind == "plugin_metadata" else record.body
+    """Return the body for a document of records, in which every record is identified by its body."""
+    return {"id": record.key.id, **record.body} if record.key.kind in ("plugin_metadata", "secrets") else record.body
 
 
 def _path(key: RecordKey) -> str:
-    return f"{key.kind}/{quote(key.id, safe='')}"
+    # The id of a secret manager is a path: its kind and its name.
+    return f"{key.kind}/{quote(key.id, safe='/' if key.kind == 'secrets' else '')}"

@@ -286,6 +286,17 @@ _ROWS = (
         label="clusterConfig",
         webhook="apisix_ingress.webhook.checks.cluster_names:cluster_name_notes",
     ),
+    _custom(
+        "ApisixSecretManager",
+        "apisixsecretmanagers",
+        namespaced=False,
+        short="asm",
+        description="A secret manager that gateways read `$secret://` references from.",
+        spec="crds.v2.secret_manager:ApisixSecretManagerSpec",
+        translator="translation.secret_manager:translate_secret_manager",
+        provider="providers.secret_manager:SecretManagerProvider",
+        label="secretManager",
+    ),
     *GATEWAY_ROWS,
     *EXTENSION_ROWS,
 )

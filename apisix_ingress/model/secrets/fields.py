@@ -279,7 +279,9 @@ class Place:
             return not isinstance(value, Mapping)
         if name == "key":
             return isinstance(value, str) and _selects(value, siblings)
-        return not self.plugin and (name in _PLAIN or (isinstance(value, Mapping) and value.keys() <= _LEAD))
+        return not self.plugin and (
+            name in _PLAIN or _are_records(name, value) or (isinstance(value, Mapping) and value.keys() <= _LEAD)
+        )
 
     def _is_free_value(self, value: Any) -> bool:
         """Return whether this is a value in a mapping of which only the keys may be shown."""
@@ -302,6 +304,12 @@ ANYWHERE = Place()
 def place_of(kind: str, id_: str) -> Place:
     """Return the root of the body of a record; the body of plugin metadata belongs to its plugin."""
     return Place(plugin=id_) if kind == "plugin_metadata" else ANYWHERE
+
+
+def _are_records(name: str, value: Any) -> bool:
+    """Return whether this is the list, or the number, of records of secret managers, whose fields are checked."""
+    is_list = isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+    return name == "secrets" and (is_list or isinstance(value, int))
 
 
 def hides_item(items: Sequence[Any], index: int) -> bool:

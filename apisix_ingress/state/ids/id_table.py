@@ -17,7 +17,7 @@ from apisix_ingress.state.claims import Claimant
 
 ID_INDEX = "id"
 
-HASHED = frozenset(RECORD_KINDS) - {"consumers", "plugin_metadata"}
+HASHED = frozenset(RECORD_KINDS) - {"consumers", "plugin_metadata", "secrets"}
 """Kinds whose ids are hashes of names. The ids of other kinds are their names."""
 
 Occupants = Callable[[RecordKey], Iterable[str]]

@@ -116,6 +116,7 @@ class RbacHarness:
             if each["kind"].startswith("ClusterRole"):
                 self.stage.api.delete(each["kind"], each["metadata"]["name"])
         self.stage.api.delete("ApisixClusterConfig", self.cluster)
+        self.stage.api.delete("ApisixSecretManager", "web")
 
     def objects(self) -> list[Manifest]:
         """Return a valid object of every kind."""
@@ -137,6 +138,10 @@ class RbacHarness:
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}, "stringData": pair},
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"key": "sesame"}},
             *(self.custom(kind, spec) for kind, spec in kinds.items()),
+            self.custom(
+                "ApisixSecretManager",
+                {"type": "vault", "config": {"uri": "http://vault:8200", "prefix": "kv", "token": "t"}},
+            ),
             self.custom("ApisixClusterConfig", {"monitoring": {"prometheus": {"enable": True}}}),
             route(self.stage.host, plugin_config_name="web"),
             ingress(f"i.{self.stage.host}"),

@@ -30,6 +30,7 @@ KINDS = (
     "consumer_groups",
     "consumers",
     "protos",
+    "secrets",
     "global_rules",
     "routes",
     "stream_routes",

@@ -169,6 +169,11 @@ GOOD = [
     ),
     Case("a consumer of a group", "ApisixConsumer", {"group": "gold"}),
     Case("a consumer group", "ApisixConsumerGroup", {"plugins": []}),
+    Case(
+        "a secret manager",
+        "ApisixSecretManager",
+        {"type": "aws", "config": {"region": "eu-west-1"}, "secretRef": {"name": "aws", "namespace": "apisix"}},
+    ),
     Case("a Protobuf definition", "ApisixProto", {"content": "message Empty {}"}),
     Case("an empty set of plugins", "ApisixPluginConfig", {"plugins": []}),
     Case("a global rule", "ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": False, "secretRef": ""}]}),
@@ -310,6 +315,7 @@ BAD = [
         "spec.secret",
         "must be a mapping",
     ),
+    Case("an unknown secret manager", "ApisixSecretManager", {"type": "file"}, "spec.type", "vault"),
     Case("an empty definition", "ApisixProto", {"content": ""}, "spec.content", "must not be empty"),
     Case("no source", "ApisixConsumer", auth(keyAuth={}), "spec.authParameter.keyAuth", "value or secretRef"),
     Case(

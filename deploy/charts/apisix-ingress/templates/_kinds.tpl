@@ -11,6 +11,7 @@
 {{- end -}}
 {{- define "apisix-ingress.clusterCustomResources" -}}
 - apisixclusterconfigs
+- apisixsecretmanagers
 {{- end -}}
 {{- define "apisix-ingress.gatewayResources" -}}
 - backendtlspolicies

@@ -16,7 +16,7 @@ def test_keys_are_rendered_as_users_write_them() -> None:
 
 
 def test_record_kinds_are_listed_once() -> None:
-    assert len(set(RECORD_KINDS)) == len(RECORD_KINDS) == 10
+    assert len(set(RECORD_KINDS)) == len(RECORD_KINDS) == 11
 
 
 def test_problem_is_rendered_with_its_path() -> None:

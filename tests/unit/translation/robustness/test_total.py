@@ -71,6 +71,12 @@ SEEDS = (
         },
     ),
     make("ApisixConsumerGroup", "g", spec={"plugins": [{"name": "p", "enable": True, "secretRef": "secret"}]}),
+    make(
+        "ApisixSecretManager",
+        "vault",
+        namespace="",
+        spec={"type": "vault", "config": {"token": "t"}, "secretRef": {"name": "secret", "namespace": "default"}},
+    ),
     make("ApisixProto", "proto", spec={"content": "message Empty {}"}),
     make("ApisixConsumer", "c", spec={"group": "g", "authParameter": {"jwtAuth": {"value": {"key": "k", "exp": 60}}}}),
     make("ApisixGlobalRule", "rule", spec={"plugins": [{"name": "p", "enable": True, "secretRef": "secret"}]}),

@@ -13,6 +13,7 @@ WITH_CLASS = (
     ("ApisixTls", {"hosts": ["a.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
     ("ApisixConsumer", {"authParameter": {"keyAuth": {"value": {"key": "k"}}}}),
     ("ApisixConsumerGroup", {"plugins": [plugin("redirect")]}),
+    ("ApisixSecretManager", {"type": "vault", "config": {}}),
     ("ApisixProto", {"content": "message Empty {}"}),
     ("ApisixGlobalRule", {"plugins": [plugin("redirect")]}),
     ("ApisixClusterConfig", {"monitoring": {"prometheus": {"enable": True}}}),
