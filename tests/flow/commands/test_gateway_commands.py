@@ -13,7 +13,7 @@ from tests.flow.commandline import QUICKSTART, Cli
 from tests.flow.program import SERVED, put_world
 
 MANIFESTS = str(QUICKSTART)
-KINDS = 10
+KINDS = 13
 """Lists that a snapshot takes: the kinds of records, services and consumer groups."""
 
 

@@ -9,11 +9,14 @@ import yaml
 from tests.flow.commandline import QUICKSTART, WEB, Cli
 
 KINDS = [
+    "consumer_groups",
     "consumers",
     "global_rules",
     "plugin_configs",
     "plugin_metadata",
+    "protos",
     "routes",
+    "secrets",
     "ssls",
     "stream_routes",
     "upstreams",

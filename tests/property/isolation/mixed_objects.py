@@ -190,7 +190,16 @@ def _consumer(it: Maker) -> JsonObject:
     key = {"keyAuth": {"value": {"key": it.some("one", "two")}}}
     basic = {"basicAuth": {"value": {"username": it.some("jack", "jane"), "password": "p"}}}
     by_secret = {"keyAuth": {"secretRef": {"name": "pair"}}}
-    return it.made("ApisixConsumer", spec={"authParameter": it.some(key, basic, by_secret)})
+    group = {"group": it.some("web", "app")} if it.seed.random() < 0.3 else {}
+    return it.made("ApisixConsumer", spec={"authParameter": it.some(key, basic, by_secret), **group})
+
+
+def _consumer_group(it: Maker) -> JsonObject:
+    return it.made("ApisixConsumerGroup", it.some("web", "app"), spec={"plugins": it.plugins()})
+
+
+def _proto(it: Maker) -> JsonObject:
+    return it.made("ApisixProto", it.some("web", "app"), spec={"content": 'syntax = "proto3";'})
 
 
 def _gateway(it: Maker) -> JsonObject:
@@ -314,6 +323,8 @@ MAKERS: Mapping[str, Callable[[Maker], JsonObject]] = {
     "ApisixPluginConfig": _plugin_config,
     "ApisixTls": _tls,
     "ApisixConsumer": _consumer,
+    "ApisixConsumerGroup": _consumer_group,
+    "ApisixProto": _proto,
     "Gateway": _gateway,
     "ListenerSet": _listener_set,
     "HTTPRoute": _http_route,

@@ -30,7 +30,14 @@ PRESET = Options(**PRESETS[MULTI_TENANT], published_keys="refuse", nginx=NginxOp
 POOL = replace(PRESET, gateway_addresses=("192.0.2.1", "192.0.2.2"))
 """Gateways compete for addresses."""
 
-OF_OPERATORS = {"Namespace", "IngressClass", "GatewayClass", "ApisixGlobalRule", "ApisixClusterConfig"}
+OF_OPERATORS = {
+    "Namespace",
+    "IngressClass",
+    "GatewayClass",
+    "ApisixGlobalRule",
+    "ApisixClusterConfig",
+    "ApisixSecretManager",
+}
 """Kinds that tenants may not write."""
 
 SETS = 150

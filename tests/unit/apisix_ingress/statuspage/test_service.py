@@ -273,7 +273,7 @@ async def test_a_conflict_names_the_preceding_object_of_another_namespace() -> N
         ("record?kind=routes&id=nope", 404, "unknown record routes/nope"),
         ("record", 404, "unknown record"),
         ("object?kind=Ingress&name=x", 404, "does not exist"),
-        ("records?kind=secrets", 400, "unknown kind 'secrets'"),
+        ("records?kind=services", 400, "unknown kind 'services'"),
         ("records?state=odd", 400, "unknown state 'odd'"),
         ("records?page=-1", 400, "invalid page '-1'"),
         ("records?page=99999999", 400, "invalid page '99999999'"),

@@ -26,7 +26,7 @@ def ask(words: str, index: int) -> list[str]:
         ("apisix-ingress lint --config ", 3, []),
         ("apisix-ingress lint ", 2, []),
         ("apisix-ingress unknown --x", 2, []),
-        ("apisix-ingress wait ApisixC", 2, ["ApisixConsumer", "ApisixClusterConfig"]),
+        ("apisix-ingress wait ApisixC", 2, ["ApisixConsumer", "ApisixConsumerGroup", "ApisixClusterConfig"]),
         ("apisix-ingress wait --for live ApisixGl", 4, ["ApisixGlobalRule"]),
         ("apisix-ingress wait ApisixRoute sho", 3, []),
         ("apisix-ingress status --kind ApisixU", 3, ["ApisixUpstream"]),
