@@ -59,6 +59,8 @@ def of_every_kind(stage: Stage) -> list[Manifest]:
         stream_route("stream", 9100),
         custom("ApisixTls", "web", hosts=[stage.host], secret=pair),
         custom("ApisixConsumer", "web", authParameter={"keyAuth": {"value": {"key": secrets.token_hex(8)}}}),
+        custom("ApisixConsumerGroup", "web", plugins=plugins),
+        custom("ApisixProto", "web", content='syntax = "proto3";'),
         custom("ApisixGlobalRule", "web", plugins=[{"name": "request-id", "enable": True}]),
         metadata_of("http-logger", {"log_format": {"host": "$host"}}),
     ]
@@ -73,7 +75,7 @@ def wait_every_kind(stage: Stage) -> Records:
     def complete(found: Records) -> bool:
         kinds = {key.partition("/")[0] for key in found}
         nodes = [body.get("nodes") for key, body in found.items() if key.startswith("upstreams/")]
-        return len(kinds) == 8 and all(nodes)
+        return len(kinds) == 10 and all(nodes)
 
     return wait_until(lambda: stored(stage.gateway), complete, "a record of every kind")
 

@@ -21,6 +21,8 @@ EDITS: dict[str, dict[str, Any]] = {
     "upstreams": {"retries": 7},
     "ssls": {"snis": ["edited.example.org"]},
     "consumers": {"plugins": {"key-auth": {"key": "edited"}}},
+    "consumer_groups": {"plugins": {"cors": {"max_age": 77}}},
+    "protos": {"content": 'syntax = "proto2";'},
     "plugin_configs": {"plugins": {"cors": {"max_age": 77}}},
     "global_rules": {"plugins": {"request-id": {"header_name": "X-Edited"}}},
     "plugin_metadata": {"log_format": {"edited": "$host"}},

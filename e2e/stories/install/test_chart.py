@@ -169,7 +169,7 @@ def test_the_webhook_covers_the_kinds_that_the_controller_reads() -> None:
         "port": 443,
     }
     custom, ingress = hook["rules"]
-    assert custom["resources"] == sorted(each["spec"]["names"]["plural"] for each in crds.manifests())
+    assert sorted(custom["resources"]) == sorted(each["spec"]["names"]["plural"] for each in crds.manifests())
     assert ingress["resources"] == ["ingresses"]
     asked = {plural for each in of_gateways["rules"] for plural in each["resources"]}
     assert asked == {RESOURCES[kind].plural for kind in gateway_objects.CHECKED}

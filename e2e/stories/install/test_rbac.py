@@ -14,6 +14,7 @@ import yaml
 from trustme import CA
 
 from apisix_ingress.diagnostics.doctor.permissions import Right
+from apisix_ingress.model.kinds.table import RESOURCES
 from crds import KINDS
 from e2e.charts.chart import WITH_KEY, find, merged, nested, render
 from e2e.charts.kinds import granted
@@ -74,6 +75,10 @@ def _is_covered(event: Mapping[str, Any], right: Right) -> bool:
     )
 
 
+REFUSED = ("ApisixProto", "ApisixSecretManager")
+"""Kinds that the preset `multi-tenant` does not publish."""
+
+
 class RbacHarness:
     """An environment with a controller that runs as in the chart."""
 
@@ -84,6 +89,7 @@ class RbacHarness:
         values = merged(WITH_KEY, {"config": {**own, "gatewayAPI": {"enabled": False}}}, values)
         self.manifests = render(values, release=name, namespace=stage.namespace)
         self.status = values["config"].get("status", {}).get("enabled", True)
+        self.refused = REFUSED if values.get("preset") == "multi-tenant" else ()
         account = find(self.manifests, "ServiceAccount")["metadata"]["name"]
         kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
         self._applied = [each for each in self.manifests if each["kind"] in kinds]
@@ -165,20 +171,24 @@ class RbacHarness:
             wait_until(lambda kind=kind: records(kind), bool, f"{kind} at the gateway")  # type: ignore[misc]
         for kind in KINDS if self.status else ():
             name = self.cluster if kind == "ApisixClusterConfig" else "web"
-            self.stage.api.wait(kind, name, says("True"), "to be synced", namespace=self.stage.namespace)
+            self._wait_judged(kind, name, self.stage.namespace)
 
     def make_statuses_conflict(self, right: Right) -> None:
         """Change objects faster than the controller updates statuses, until it had to re-read one after a conflict."""
-        kind = next(each for each in KINDS if right.resource.startswith(each.lower()))
+        kind = next(each for each in KINDS if RESOURCES[each].plural == right.resource.partition("/")[0])
         name = self.cluster if kind == "ApisixClusterConfig" else "web"
-        namespace = "" if kind == "ApisixClusterConfig" else self.stage.namespace
+        namespace = self.stage.namespace if RESOURCES[kind].namespaced else ""
         for _ in range(BURSTS):
             for number in range(BURST):
                 change = {"spec": {"ingressClassName": f"class-{number}"}}
                 self.stage.api.patch(kind, name, change, namespace=namespace)
-            self.stage.api.wait(kind, name, says("True"), "to be synced", namespace=namespace)
+            self._wait_judged(kind, name, namespace)
             if self.audit.uses(right):
                 return
+
+    def _wait_judged(self, kind: str, name: str, namespace: str) -> None:
+        want, what = ("False", "to be refused") if kind in self.refused else ("True", "to be synced")
+        self.stage.api.wait(kind, name, says(want), what, namespace=namespace)
 
     def repeat_a_mistake(self) -> None:
         """Make the same mistake twice: the second time, the count of the first Event increases."""
@@ -349,7 +359,8 @@ def test_permissions_in_one_namespace_suffice_for_that_namespace(harness: StartH
     config = {"kubernetes": {"watchNamespaces": [stage.namespace]}, "status": {"publishService": ""}}
     shown = harness({"rbac": {"scope": "namespaced"}, "config": config})
     outside = {right.resource for right in granted(shown.manifests) if not right.namespace}
-    assert outside == {"namespaces", "ingressclasses", "apisixclusterconfigs", "apisixclusterconfigs/status"}
+    of_cluster = {"apisixclusterconfigs", "apisixsecretmanagers"}
+    assert outside == {"namespaces", "ingressclasses", *of_cluster, *(f"{each}/status" for each in of_cluster)}
     with stage.another_namespace() as elsewhere:
         stage.api.apply(route(f"b.{stage.host}"), namespace=elsewhere)
         shown.start()

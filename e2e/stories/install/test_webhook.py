@@ -32,6 +32,8 @@ SPECS: Mapping[str, Manifest] = {
     "ApisixPluginConfig": {"plugins": [plugin("redirect", {"uri": "/there"})]},
     "ApisixTls": {"hosts": ["class.example.org"], "secret": {"name": "class", "namespace": "default"}},
     "ApisixConsumer": {"authParameter": {"keyAuth": {"value": {"key": "class-key"}}}},
+    "ApisixConsumerGroup": {"plugins": [plugin("cors", {})]},
+    "ApisixProto": {"content": 'syntax = "proto3";'},
     "ApisixGlobalRule": {"plugins": [plugin("request-id", {})]},
 }
 """The spec of an object of each kind that lives in a namespace."""

@@ -106,7 +106,7 @@ def test_every_command_reports_a_healthy_setup(stage: Stage, tmp_path: Path) -> 
     }
     got = ask("doctor")
     assert (got.returncode, "FAIL" in got.stdout) == (0, False), got.stdout
-    assert "OK   crds: all 7 are installed" in got.stdout
+    assert "OK   crds: all 10 are installed" in got.stdout
 
 
 def test_the_tree_shows_the_path_from_a_host_to_pods_with_owners(stage: Stage, tmp_path: Path) -> None:
