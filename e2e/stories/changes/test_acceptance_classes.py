@@ -23,6 +23,8 @@ def of_class(stage: Stage, kind: str, name: str) -> Manifest:
         "ApisixUpstream": {"externalNodes": [{"type": "Domain", "name": "192.0.2.1"}]},
         "ApisixTls": {"hosts": [f"{own}.{stage.host}"], "secret": {"name": "web", "namespace": stage.namespace}},
         "ApisixConsumer": {"authParameter": {"keyAuth": {"value": {"key": secrets.token_hex(8)}}}},
+        "ApisixConsumerGroup": {"plugins": plugins},
+        "ApisixProto": {"content": 'syntax = "proto3";'},
         "ApisixPluginConfig": {"plugins": plugins},
         "ApisixGlobalRule": {"plugins": plugins},
     }

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.model.kinds.table import RESOURCES
+from crds import KINDS
 from e2e.cluster.client import Manifest, wait_until
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
@@ -166,14 +168,7 @@ RULES: list[Manifest] = [
     {"apiGroups": ["", "coordination.k8s.io"], "resources": ["events", "configmaps", "leases"], "verbs": ["*"]},
     {
         "apiGroups": ["apisix.apache.org"],
-        "resources": [
-            "apisixupstreams",
-            "apisixpluginconfigs",
-            "apisixtlses",
-            "apisixconsumers",
-            "apisixglobalrules",
-            "apisixclusterconfigs",
-        ],
+        "resources": sorted({RESOURCES[kind].plural for kind in KINDS} - {ROUTES}),
         **READ,
     },
     {"apiGroups": ["apisix.apache.org"], "resources": ["*/status"], "verbs": ["patch"]},
