@@ -39,10 +39,10 @@ UNLABELLED: frozenset[RecordKind] = frozenset({"global_rules", "plugin_metadata"
 SERVER_FIELDS = frozenset({"create_time", "update_time"})
 """Fields that the gateway adds to a stored record (contract: Admin API fact 2)."""
 
-_ADDED: dict[RecordKind, frozenset[str]] = {
-    "plugin_metadata": SERVER_FIELDS | {"id"},
-    "secrets": SERVER_FIELDS | {"id"},
-}
+WITHOUT_ID: frozenset[RecordKind] = frozenset({"plugin_metadata", "secrets"})
+"""Kinds whose written bodies do not contain the id; the gateway adds it."""
+
+_ADDED: dict[RecordKind, frozenset[str]] = dict.fromkeys(WITHOUT_ID, SERVER_FIELDS | {"id"})
 """Kind → these fields, for kinds with additional ones."""
 
 WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {

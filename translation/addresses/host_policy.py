@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.formats.patterns import ValuePattern
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.network.internal_addresses import InternalAddresses
-from apisix_ingress.model.network.ip_address import IpAddress, IpNetwork, embedded_ips, parse_ip, readings
+from apisix_ingress.model.network.ip_address import NUMBER, IpAddress, IpNetwork, embedded_ips, parse_ip, readings
 from translation.core.options import Options
 
 _NETWORKS: tuple[tuple[str, str], ...] = (
@@ -62,8 +62,7 @@ _ZONES: dict[str, str] = {
 }
 """Public zones in which every name resolves to a loopback address, or to an address that is part of the name."""
 
-_HOST, _NUMBER = ValuePattern(r"[a-z0-9_.-]+"), ValuePattern(r"0x[0-9a-f]*|[0-9]+")
-"""Characters of a host; the last label of an address, in any notation, with which no name ends."""
+_HOST = ValuePattern(r"[a-z0-9_.-]+")
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -166,7 +165,7 @@ def judged(host: str) -> Judged:
 def _named(name: str) -> str:
     """Return what makes a name internal, as far as the name itself shows it."""
     labels = name.split(".")
-    if not _HOST.fits(name) or (len(labels) > 1 and _NUMBER.fits(labels[-1])):
+    if not _HOST.fits(name) or (len(labels) > 1 and NUMBER.fits(labels[-1])):
         return _NO_HOST
     zones = (_ZONES.get(".".join(labels[count:])) for count in range(max(0, len(labels) - _DEEPEST), len(labels)))
     return _NAMES.get(name) or next(filter(None, zones), "") or ("" if len(labels) > 1 else _SINGLE)

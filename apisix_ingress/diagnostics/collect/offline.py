@@ -18,7 +18,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import WITHOUT_ID, Record
 from apisix_ingress.model.secrets.fields import is_private_key
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.desired import Desired
@@ -174,7 +174,7 @@ def _problems(world: World) -> tuple[tuple[ObjectKey, Problem], ...]:
 
 def _is_nameless(record: Record) -> bool:
     """Whether the body does not contain the id of the record."""
-    return record.key.kind in ("plugin_metadata", "secrets")
+    return record.key.kind in WITHOUT_ID
 
 
 def _shown(owner: str, code: str, path: str, message: str) -> JsonObject:

@@ -40,7 +40,7 @@ from apisix_ingress.model.formats.size import written_size
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
-from apisix_ingress.model.records import UNLABELLED, Record
+from apisix_ingress.model.records import UNLABELLED, WITHOUT_ID, Record
 
 # Connections for lists and a probe in addition to the writes, so that no request waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
@@ -350,7 +350,7 @@ def _documents(records: Sequence[Record]) -> Iterator[list[Record]]:
 
 def _validated(record: Record) -> FrozenJson:
     """Return the body for a document of records, in which every record is identified by its body."""
-    return {"id": record.key.id, **record.body} if record.key.kind in ("plugin_metadata", "secrets") else record.body
+    return {"id": record.key.id, **record.body} if record.key.kind in WITHOUT_ID else record.body
 
 
 def _path(key: RecordKey) -> str:

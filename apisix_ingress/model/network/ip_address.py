@@ -21,7 +21,10 @@ _EMBEDDING = tuple(
 )
 """Networks whose last 32 bits are an IPv4 address: compatible, mapped, translated (RFC 2765), NAT64."""
 
-_PART, _DECIMAL = ValuePattern(r"0x[0-9a-f]*|[0-9]+"), ValuePattern(r"[0-9]*")
+NUMBER = ValuePattern(r"0x[0-9a-f]*|[0-9]+")
+"""A part of an IPv4 address in any notation; no name ends with one."""
+
+_DECIMAL = ValuePattern(r"[0-9]*")
 
 _LONGEST = 253
 """Maximum length of a host; longer texts are not parsed."""
@@ -76,7 +79,7 @@ def embedded_ips(address: IpAddress) -> Iterator[IpAddress]:
 def _loose(text: str) -> IpAddress | None:
     """Return the address that `inet_aton` parses from a text: up to four numbers, each decimal, octal or hex."""
     parts = text.split(".")
-    if len(parts) > 4 or not all(_PART.fits(part) for part in parts):
+    if len(parts) > 4 or not all(NUMBER.fits(part) for part in parts):
         return None
     numbers = [_number(part) for part in parts]
     *heads, last = numbers
